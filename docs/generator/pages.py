@@ -1,0 +1,189 @@
+"""Reference pages whose every fact stands in the code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from docs.generator.schemas import DOCUMENTS, schema_of
+from lucius_contract.audit import VERDICT_HTTP_STATUS
+from lucius_contract.errors import ERRORS, WrittenBy
+from lucius_contract.states import (
+    IN_FLIGHT_STEP_STATES,
+    JOB_STATUS,
+    STEP_STATUS,
+    TERMINAL_JOB_STATES,
+    TERMINAL_OUTBOX_STATES,
+    TERMINAL_STEP_STATES,
+    JobState,
+    OutboxState,
+    StepState,
+)
+from lucius_contract.timeouts import TIMEOUTS
+from lucius_contract.transitions import (
+    JOB_TRANSITIONS,
+    OUTBOX_TRANSITIONS,
+    STEP_TRANSITIONS,
+    Transition,
+)
+
+_GENERATED = "<!-- Made from the code by `make generate`; edit the code, not this page. -->\n"
+
+
+def files() -> Mapping[str, str]:
+    return {
+        "docs/reference/states.md": _states(),
+        "docs/reference/errors.md": _errors(),
+        "docs/reference/timeouts.md": _timeouts(),
+        "docs/reference/messages.md": _messages(),
+    }
+
+
+def _states() -> str:
+    return _page(
+        "States and transitions",
+        "The ledger stores `state`; `status` is derived from it and shown beside it. A transition"
+        " that stands in no table below is refused with its reason and recorded.",
+        "## Jobs",
+        _table(
+            ("state", "status", ""),
+            [(s, JOB_STATUS[s], _terminal(s in TERMINAL_JOB_STATES)) for s in JobState],
+        ),
+        _diagram(JOB_TRANSITIONS, JobState.QUEUED, TERMINAL_JOB_STATES),
+        _transitions(JOB_TRANSITIONS),
+        "## Steps",
+        _table(
+            ("state", "status", ""),
+            [(s, STEP_STATUS[s], _step_remark(s)) for s in StepState],
+        ),
+        _diagram(STEP_TRANSITIONS, StepState.PENDING, TERMINAL_STEP_STATES),
+        _transitions(STEP_TRANSITIONS),
+        "## Outbox rows",
+        _diagram(OUTBOX_TRANSITIONS, OutboxState.PENDING, TERMINAL_OUTBOX_STATES),
+        _transitions(OUTBOX_TRANSITIONS),
+    )
+
+
+def _errors() -> str:
+    def rows(writer: WrittenBy) -> list[tuple[str, ...]]:
+        return [
+            (f"`{e.code}`", str(e.http_status or "-"), "yes" if e.retryable else "no", e.meaning)
+            for e in ERRORS.values()
+            if writer in e.written_by
+        ]
+
+    header = ("code", "HTTP status", "retry", "meaning")
+    return _page(
+        "Error codes",
+        "Codes are stable; programs look at them, people read the message beside them.",
+        "## Answers of the API",
+        _table(header, rows(WrittenBy.API)),
+        "## Failures that a service reports",
+        "A service may add its own codes; they begin with its name, as in `ocr.NO_TEXT`.",
+        _table(header, rows(WrittenBy.SERVICE)),
+        "## Failures that the orchestrator writes",
+        _table(header, rows(WrittenBy.ORCHESTRATOR)),
+        "## Verdicts on replies",
+        _table(
+            ("verdict", "HTTP status"),
+            [(f"`{verdict}`", str(status)) for verdict, status in VERDICT_HTTP_STATUS.items()],
+        ),
+    )
+
+
+def _timeouts() -> str:
+    return _page(
+        "Timeouts and retries",
+        "Defaults; a protocol step may set those that have a field of their own.",
+        _table(
+            ("what", "default", "field of a protocol step", "meaning"),
+            [
+                (t.name, t.default, f"`{t.step_field}`" if t.step_field else "-", t.meaning)
+                for t in TIMEOUTS
+            ],
+        ),
+    )
+
+
+def _messages() -> str:
+    sections: list[str] = []
+    for model in DOCUMENTS:
+        schema = schema_of(model)
+        sections += [f"## {model.__name__.upper()}", str(model.__doc__), _fields(schema)]
+    return _page(
+        "Messages",
+        "JSON in UTF-8. Unknown members are tolerated and kept. Complete JSON Schemas and an"
+        " AsyncAPI document are in `lucius_contract/schemas/`.",
+        *sections,
+    )
+
+
+def _fields(schema: dict[str, Any]) -> str:
+    required = set(schema.get("required", ()))
+    return _table(
+        ("member", "required", "type", "meaning"),
+        [
+            (
+                f"`{name}`",
+                "yes" if name in required else "",
+                _type(member),
+                member.get("description", ""),
+            )
+            for name, member in schema["properties"].items()
+        ],
+    )
+
+
+def _type(member: dict[str, Any]) -> str:
+    if "const" in member:
+        return f"`{member['const']}`"
+    if "$ref" in member:
+        return str(member["$ref"].rsplit("/", 1)[1])
+    if "anyOf" in member:
+        return _type(next(choice for choice in member["anyOf"] if choice.get("type") != "null"))
+    if member["type"] == "array":
+        return f"list of {_type(member['items'])}"
+    return str(member.get("format", member["type"]))
+
+
+def _terminal(is_terminal: bool) -> str:
+    return "terminal" if is_terminal else ""
+
+
+def _step_remark(state: StepState) -> str:
+    return (
+        "in flight" if state in IN_FLIGHT_STEP_STATES else _terminal(state in TERMINAL_STEP_STATES)
+    )
+
+
+def _diagram(
+    table: Sequence[Transition[Any, Any]], initial: StrEnum, terminal: Iterable[StrEnum]
+) -> str:
+    """One arrow per pair of states, named by all that can cause it."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    for row in table:
+        named = causes.setdefault((row.source, row.target), [])
+        if row.trigger not in named:
+            named.append(row.trigger)
+    arrows = [
+        f"    {source} --> {target}: {' / '.join(triggers)}"
+        for (source, target), triggers in causes.items()
+    ]
+    ends = [f"    {state} --> [*]" for state in sorted(terminal)]
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {initial}", *arrows, *ends, "```"]
+    return "\n".join(lines)
+
+
+def _transitions(table: Sequence[Transition[Any, Any]]) -> str:
+    return _table(
+        ("from", "trigger", "to", "when"),
+        [(f"`{r.source}`", f"`{r.trigger}`", f"`{r.target}`", r.condition) for r in table],
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n\n".join([_GENERATED + f"# {title}", *parts]) + "\n"

@@ -1,0 +1,3 @@
+from lucius_cli.main import main
+
+main()

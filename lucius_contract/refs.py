@@ -1,0 +1,130 @@
+"""Where documents lie, and which places a request may name.
+
+A ref is `{"uri": …}`. It never carries a credential: services reach storage with their own.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from lucius_contract.canonical import walk
+from lucius_contract.errors import ContractError, ErrorCode, Problem
+
+REMOTE_SCHEMES = frozenset({"https", "az", "s3", "artifact"})
+LOCAL_SCHEMES = REMOTE_SCHEMES | {"file"}
+URI_LIMIT = 2048
+
+_UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+_URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
+_SIGNATURES = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-goog-signature"})
+
+
+@dataclass(frozen=True, slots=True)
+class RefPolicy:
+    """What an operator allows refs to name.
+
+    `places` holds hosts, containers or buckets; one that begins with a dot allows every host below
+    that domain; None allows any. `file` belongs to `schemes` only where everything runs on one
+    machine.
+    """
+
+    schemes: frozenset[str] = REMOTE_SCHEMES
+    places: frozenset[str] | None = None
+    allow_private_addresses: bool = False
+
+
+def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
+    """Refuse a uri that is malformed (REF_INVALID) or against the policy (REF_FORBIDDEN)."""
+    parts = _split(uri, pointer)
+    if parts.scheme not in policy.schemes:
+        allowed = ", ".join(sorted(policy.schemes))
+        raise _forbidden(pointer, f"scheme {parts.scheme!r} is not allowed (allowed: {allowed})")
+    if parts.username is not None or _is_signed(parts):
+        raise _forbidden(
+            pointer, "carries a credential; give the bare uri, services have their own"
+        )
+    if parts.scheme == "file":
+        return
+    place = (parts.hostname or "").lower()
+    if policy.places is not None and not _within(place, policy.places):
+        raise _forbidden(pointer, f"{place!r} is not on the list of allowed places")
+    if not policy.allow_private_addresses and is_private_address(place):
+        raise _forbidden(pointer, f"{place!r} is a private address")
+
+
+def check_no_credentials(value: Any, pointer: str) -> None:
+    """Refuse a JSON value in which some text holds a uri with a password or a signature."""
+    found = list(_credentials(value, pointer))
+    if found:
+        raise ContractError(ErrorCode.REF_FORBIDDEN, "a credential is inside the payload", found)
+
+
+def is_private_address(host: str) -> bool:
+    """Whether a host is this machine or a literal address that is not public."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False
+
+
+def _split(uri: str, pointer: str) -> SplitResult:
+    if len(uri) > URI_LIMIT:
+        raise _invalid(pointer, f"is longer than {URI_LIMIT} characters")
+    if _UNPRINTABLE.search(uri):
+        raise _invalid(pointer, "holds white space or control characters; percent-encode them")
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError as error:
+        raise _invalid(pointer, str(error)) from error
+    if not parts.scheme:
+        raise _invalid(pointer, "has no scheme, as in az://container/name")
+    if parts.scheme == "file":
+        if parts.netloc or not parts.path.startswith("/"):
+            raise _invalid(pointer, "a file uri has the form file:///absolute/path")
+    elif not parts.hostname:
+        raise _invalid(pointer, "names no host, container or bucket")
+    if ".." in unquote(parts.path).replace("\\", "/").split("/"):
+        raise _invalid(pointer, "has a '..' segment")
+    return parts
+
+
+def _is_signed(parts: SplitResult) -> bool:
+    return any(name.lower() in _SIGNATURES for name, _ in parse_qsl(parts.query))
+
+
+def _within(place: str, allowed: frozenset[str]) -> bool:
+    return place in allowed or any(
+        entry.startswith(".") and place.endswith(entry) for entry in allowed
+    )
+
+
+def _credentials(value: Any, pointer: str) -> Iterator[Problem]:
+    for where, found in walk(value, pointer):
+        if isinstance(found, str) and any(map(_has_secret, _URI_IN_TEXT.findall(found))):
+            yield Problem(where, "holds a uri with a credential; give the bare uri")
+
+
+def _has_secret(uri: str) -> bool:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
+    return parts.password is not None or _is_signed(parts)
+
+
+def _invalid(pointer: str, message: str) -> ContractError:
+    return ContractError(
+        ErrorCode.REF_INVALID, "a ref is not well-formed", [Problem(pointer, message)]
+    )
+
+
+def _forbidden(pointer: str, message: str) -> ContractError:
+    return ContractError(
+        ErrorCode.REF_FORBIDDEN, "a ref is against policy", [Problem(pointer, message)]
+    )

@@ -1,0 +1,60 @@
+"""`decide`: the one function that says what an event means. See the package's own text."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from lucius_contract.errors import ErrorCode
+from lucius_orchestrator.domain import commands, publishing, replies, timers
+from lucius_orchestrator.domain.aggregate import Aggregate
+from lucius_orchestrator.domain.decision import Decision
+from lucius_orchestrator.domain.draft import Draft, Fresh, IllegalTransitionError
+from lucius_orchestrator.domain.events import (
+    AckReceived,
+    AckTimedOut,
+    CancelRequested,
+    CeilingReached,
+    DispatchStale,
+    Event,
+    HeartbeatReceived,
+    LeaseExpired,
+    OutboxFailed,
+    OutboxSent,
+    PauseRequested,
+    ResultReceived,
+    ResumeRequested,
+    RetryDue,
+    SlaExceeded,
+    Submitted,
+)
+
+_HANDLERS: Mapping[type[Event], Callable[[Draft, Any], Decision]] = {
+    Submitted: commands.on_submitted,
+    CancelRequested: commands.on_cancel,
+    PauseRequested: commands.on_pause,
+    ResumeRequested: commands.on_resume,
+    OutboxSent: publishing.on_sent,
+    OutboxFailed: publishing.on_failed,
+    DispatchStale: publishing.on_stale,
+    AckReceived: replies.on_ack,
+    HeartbeatReceived: replies.on_heartbeat,
+    ResultReceived: replies.on_result,
+    AckTimedOut: timers.on_ack_timeout,
+    LeaseExpired: timers.on_lease_expired,
+    CeilingReached: timers.on_ceiling,
+    RetryDue: timers.on_retry_due,
+    SlaExceeded: timers.on_sla_exceeded,
+}
+
+
+def decide(aggregate: Aggregate, event: Event, now: datetime, fresh: Fresh) -> Decision:
+    """What `event` changes in the job, given that it is `now`.
+
+    Pure: the same arguments give the same decision. It never raises for what a job, a service or a
+    caller does; what no transition table allows comes back as a refusal.
+    """
+    draft = Draft(aggregate, now, fresh, getattr(event, "by", ""))
+    try:
+        return _HANDLERS[type(event)](draft, event)
+    except IllegalTransitionError as illegal:
+        return draft.refused(ErrorCode.STATE_CONFLICT, str(illegal), type(event).__name__)

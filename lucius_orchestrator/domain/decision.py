@@ -1,0 +1,159 @@
+"""What follows from an event: everything that one commit has to write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, TypedDict
+
+from lucius_contract.audit import DeadLetterKind, EventType, Verdict
+from lucius_contract.errors import ErrorCode
+from lucius_contract.states import JobState, OutboxState, StepState
+from lucius_orchestrator.domain.aggregate import Aggregate, Attempt, JsonObject, ReplyVia, evolve
+
+
+class JobChanges(TypedDict, total=False):
+    state: JobState
+    current_step_id: str
+    current_step_index: int
+    attempts_total: int
+    seq: int
+    refusals: int
+    final_output: str | None
+    error_code: str | None
+    error_message: str | None
+    updated_at: datetime
+    completed_at: datetime | None
+
+
+class StepChanges(TypedDict, total=False):
+    state: StepState
+    attempt_no: int
+    lease_id: str | None
+    lease_expires_at: datetime | None
+    ack_deadline: datetime | None
+    ceiling_at: datetime | None
+    next_attempt_at: datetime | None
+    attempts: tuple[Attempt, ...]
+    stray_replies: int
+    artifacts: tuple[JsonObject, ...]
+    artifacts_bytes: int
+    result_ref: JsonObject | None
+    last_error_code: str | None
+    last_error_message: str | None
+    updated_at: datetime
+    completed_at: datetime | None
+
+
+class OutboxKind(StrEnum):
+    DIRECTIVE = "DIRECTIVE"
+    WEBHOOK = "WEBHOOK"
+    SIGNAL = "SIGNAL"
+    START = "START"
+
+
+# The two records that most decisions make are named tuples: a fifth of the cost of a frozen
+# dataclass of their size.
+
+
+class DirectiveRow(NamedTuple):
+    """An outbox row of kind DIRECTIVE, born PENDING; there is one per attempt and never a second.
+
+    `body` is the DIRECTIVE as it goes out, but for the callback addresses and token, which the
+    dispatcher adds when `reply_via` is http.
+    """
+
+    outbox_id: str
+    step_id: str
+    attempt_no: int
+    lease_id: str
+    service: str
+    topic: str
+    partition_key: str
+    message_id: str
+    body: JsonObject
+    reply_via: ReplyVia
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxMark:
+    outbox_id: str
+    state: OutboxState
+
+
+class AuditEvent(NamedTuple):
+    """One line of a job's history; `seq` counts within the job."""
+
+    seq: int
+    at: datetime
+    type: EventType
+    step_id: str | None = None
+    attempt_no: int | None = None
+    source: str | None = None
+    target: str | None = None
+    cause: str | None = None
+    implied: bool = False
+    detail: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    kind: DeadLetterKind
+    step_id: str | None
+    attempt_no: int | None
+    code: str
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyAnswer:
+    verdict: Verdict
+    lease_expires_at: datetime | None
+    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    code: ErrorCode
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    job: JobChanges = field(default_factory=JobChanges)
+    steps: Mapping[int, StepChanges] = field(default_factory=dict)
+    outbox: tuple[DirectiveRow, ...] = ()
+    marks: tuple[OutboxMark, ...] = ()
+    events: tuple[AuditEvent, ...] = ()
+    dead_letters: tuple[DeadLetter, ...] = ()
+    reply: ReplyAnswer | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.job or self.steps or self.outbox or self.marks or self.events)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.reply.verdict if self.reply else None
+
+    @property
+    def wakes_dispatcher(self) -> bool:
+        return bool(self.outbox) or any(e.type is EventType.DISPATCH_WOKEN for e in self.events)
+
+
+NOTHING = Decision()
+"""The event no longer means anything; there is nothing to write."""
+
+
+def apply(aggregate: Aggregate, decision: Decision) -> Aggregate:
+    """The aggregate as the ledger holds it once the decision is committed."""
+    steps = list(aggregate.steps)
+    for index, changes in decision.steps.items():
+        steps[index] = evolve(steps[index], changes)
+    return Aggregate(evolve(aggregate.job, decision.job), tuple(steps))

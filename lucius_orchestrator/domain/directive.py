@@ -1,0 +1,97 @@
+"""The DIRECTIVE of an attempt, as an outbox row."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pydantic_core
+
+from lucius_contract.ids import LEASE_BYTES, message_id
+from lucius_contract.messages import MessageType
+from lucius_contract.routing import directive_topic, partition_key
+from lucius_orchestrator.domain.aggregate import Job, JsonObject, Step
+from lucius_orchestrator.domain.decision import DirectiveRow
+from lucius_orchestrator.domain.draft import Draft
+
+ENVELOPE_ALLOWANCE = 4096
+"""Bytes kept free in a directive for what the dispatcher adds: callback addresses and token."""
+
+Prior = dict[str, Sequence[JsonObject]]
+
+
+def directive_row(
+    draft: Draft, step: Step, attempt_no: int, lease_expires_at: datetime
+) -> DirectiveRow:
+    job, lease_id = draft.job, draft.fresh.lease_id
+    return DirectiveRow(
+        outbox_id(job.job_id, step.step_id, attempt_no),
+        step.step_id,
+        attempt_no,
+        lease_id,
+        step.service,
+        directive_topic(step.route.lane),
+        partition_key(step.route.routing_key_used),
+        message_id(job.job_id, step.step_id, attempt_no, lease_id, MessageType.DIRECTIVE),
+        directive_body(job, step, attempt_no, lease_id, lease_expires_at, _prior(draft, step)),
+        step.policy.reply_via,
+        draft.now,
+        lease_expires_at,
+    )
+
+
+def outbox_id(job_id: str, step_id: str, attempt_no: int) -> str:
+    """Made of what it stands for, so that an attempt cannot have two."""
+    return f"{job_id}.{step_id}.{attempt_no}"
+
+
+def directive_body(
+    job: Job,
+    step: Step,
+    attempt_no: int,
+    lease_id: str,
+    lease_expires_at: datetime,
+    prior_artifacts: Prior,
+) -> dict[str, Any]:
+    route, policy = step.route, step.policy
+    return {
+        "type": "DIRECTIVE",
+        "schema_version": "1",
+        "jobId": job.job_id,
+        "stepId": step.step_id,
+        "tenant_id": job.tenant_id,
+        "protocol_id": job.protocol_id,
+        "step_type": step.step_type,
+        "attempt_no": attempt_no,
+        "lease_id": lease_id,
+        "lease_expires_at": lease_expires_at.isoformat().replace("+00:00", "Z"),
+        "lease_seconds": policy.lease.total_seconds(),
+        "heartbeat_seconds": policy.heartbeat.total_seconds(),
+        "input_ref": step.input_ref,
+        "workspace_ref": step.workspace_ref,
+        "output_ref": step.output_ref,
+        "payload": step.payload,
+        "prior_artifacts": prior_artifacts,
+        "mode": route.mode.value,
+        "lane": route.lane,
+        "routing_key_used": route.routing_key_used,
+        "correlation_id": job.correlation_id,
+        "traceparent": job.traceparent,
+    }
+
+
+def directive_bytes(job: Job, step: Step) -> int:
+    """The size of a step's directive before any artifact of earlier steps is in it."""
+    body = directive_body(
+        job, step, step.policy.max_attempts, "0" * 2 * LEASE_BYTES, job.created_at, {}
+    )
+    return len(pydantic_core.to_json(body)) + ENVELOPE_ALLOWANCE
+
+
+def _prior(draft: Draft, step: Step) -> Prior:
+    """What the steps before produced, this decision's own result included."""
+    return {
+        earlier.step_type: draft.step_changes.get(earlier.step_index, {}).get(
+            "artifacts", earlier.artifacts
+        )
+        for earlier in draft.aggregate.steps[: step.step_index]
+    }

@@ -1,0 +1,192 @@
+"""The moves that events share: start an attempt, acknowledge it, end it, end the job."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lucius_contract.audit import DeadLetterKind
+from lucius_contract.errors import ErrorCode
+from lucius_contract.messages import DIRECTIVE_LIMIT
+from lucius_contract.states import TERMINAL_STEP_STATES, JobState, StepState
+from lucius_contract.timeouts import delay_after
+from lucius_contract.transitions import JobTrigger, StepTrigger
+from lucius_orchestrator.domain.aggregate import Attempt, Step
+from lucius_orchestrator.domain.directive import directive_row
+from lucius_orchestrator.domain.draft import Draft
+from lucius_orchestrator.domain.events import ResultReceived
+
+
+class Failure(NamedTuple):
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """How an attempt ended: by what, with which error, by which RESULT if by one."""
+
+    trigger: StepTrigger
+    failure: Failure | None = None
+    digest: str | None = None
+
+
+def dispatch(draft: Draft, step: Step, trigger: StepTrigger) -> None:
+    """Open the next attempt of a step and enqueue its directive."""
+    now, lease_id = draft.now, draft.fresh.lease_id
+    attempt_no = step.attempt_no + 1
+    lease_expires_at = now + step.policy.dispatch_lease()
+    draft.changes_of(step)["attempt_no"] = attempt_no
+    changes = draft.move_step(step, trigger, StepState.DISPATCHING)
+    changes["lease_id"] = lease_id
+    changes["lease_expires_at"] = lease_expires_at
+    changes["next_attempt_at"] = None
+    changes["attempts"] = (*step.attempts, Attempt(attempt_no, lease_id, step.route, now))
+    draft.job_changes["attempts_total"] = draft.job.attempts_total + 1
+    draft.outbox = (directive_row(draft, step, attempt_no, lease_expires_at),)
+
+
+def acknowledge(draft: Draft, step: Step, *, implied: bool) -> None:
+    """The first sign that a service works on the attempt; it restarts the lease."""
+    now, policy = draft.now, step.policy
+    if step.state is StepState.DISPATCHING:
+        draft.move_step(step, StepTrigger.PUBLISHED, StepState.AWAITING_ACK, implied=True)
+    changes = draft.move_step(
+        step, StepTrigger.ACKNOWLEDGED, StepState.IN_PROGRESS, implied=implied
+    )
+    changes["lease_expires_at"] = now + policy.lease
+    changes["ceiling_at"] = now + policy.ceiling
+    changes["ack_deadline"] = None
+    changes["next_attempt_at"] = None
+    draft.change_attempt(
+        step,
+        step.attempts[-1],
+        acknowledged_at=now,
+        completed_at=None,
+        outcome=None,
+        ended_by=None,
+        error_code=None,
+        error_message=None,
+    )
+    if draft.job_state is JobState.DISPATCHING:
+        draft.move_job(JobTrigger.ACKNOWLEDGED, JobState.IN_PROGRESS, implied=implied)
+
+
+def succeed(draft: Draft, step: Step, result: ResultReceived) -> None:
+    steps = draft.aggregate.steps
+    is_last = step.step_index + 1 == len(steps)
+    if not is_last and draft.job_state is not JobState.CANCELLING:
+        size = _next_directive_bytes(draft, step, result)
+        if size > DIRECTIVE_LIMIT:
+            failure = Failure(
+                ErrorCode.DIRECTIVE_TOO_LARGE,
+                f"with the artifacts of this step the next directive would have {size} bytes; "
+                f"at most {DIRECTIVE_LIMIT} are allowed: name fewer artifacts",
+            )
+            end = AttemptEnd(StepTrigger.RESULT_SUCCEEDED, failure, result.digest)
+            fail_for_good(draft, step, end)
+            return
+    _end_step(
+        draft,
+        step,
+        StepState.SUCCEEDED,
+        AttemptEnd(StepTrigger.RESULT_SUCCEEDED, digest=result.digest),
+    )
+    changes = draft.changes_of(step)
+    changes["artifacts"] = result.artifacts
+    changes["artifacts_bytes"] = result.artifacts_bytes
+    changes["result_ref"] = result.output_ref
+    if draft.job_state is JobState.CANCELLING:
+        end_job(draft, JobTrigger.NOTHING_IN_FLIGHT, JobState.CANCELLED)
+    elif is_last:
+        end_job(draft, JobTrigger.STEP_SUCCEEDED, JobState.SUCCEEDED)
+        final = result.output_ref or draft.job.output_ref
+        draft.job_changes["final_output"] = final["uri"]
+    else:
+        _advance(draft, steps[step.step_index + 1])
+
+
+def fail_attempt(draft: Draft, step: Step, end: AttemptEnd) -> None:
+    """The attempt failed in a way worth repeating, if the job goes on and attempts are left."""
+    if draft.job_state is JobState.CANCELLING:
+        cancel_step(draft, step, end)
+    elif step.attempt_no >= step.policy.max_attempts:
+        fail_for_good(draft, step, end)
+    else:
+        _end_step(draft, step, StepState.FAILED_RETRY, end)
+        wait = delay_after(step.attempt_no, step.policy.backoff, draft.fresh.jitter)
+        draft.changes_of(step)["next_attempt_at"] = draft.now + wait
+        if draft.job_state is JobState.PAUSING:
+            draft.move_job(JobTrigger.NOTHING_IN_FLIGHT, JobState.PAUSED)
+
+
+def fail_for_good(draft: Draft, step: Step, end: AttemptEnd) -> None:
+    failure = _end_step(draft, step, StepState.FAILED_FINAL, end)
+    draft.dead_letter(DeadLetterKind.STEP, step.step_id, step.attempt_no, *failure)
+    if draft.job_state is JobState.CANCELLING:
+        end_job(draft, JobTrigger.NOTHING_IN_FLIGHT, JobState.CANCELLED)
+    elif end.trigger is StepTrigger.SLA_EXCEEDED:
+        end_job(draft, JobTrigger.SLA_EXCEEDED, JobState.FAILED_FINAL, failure)
+    else:
+        end_job(draft, JobTrigger.STEP_FAILED, JobState.FAILED_FINAL, failure)
+
+
+def cancel_step(draft: Draft, step: Step, end: AttemptEnd) -> None:
+    """The job is CANCELLING and its active step ended without a success or a final failure."""
+    _end_step(draft, step, StepState.CANCELLED, end)
+    end_job(draft, JobTrigger.NOTHING_IN_FLIGHT, JobState.CANCELLED)
+
+
+def end_job(
+    draft: Draft, trigger: JobTrigger, target: JobState, failure: Failure | None = None
+) -> None:
+    """The job ends and takes with it the steps that have not."""
+    draft.move_job(trigger, target)
+    draft.job_changes["completed_at"] = draft.now
+    if failure is not None:
+        draft.job_changes["error_code"], draft.job_changes["error_message"] = failure
+    for step in draft.aggregate.steps[draft.job.current_step_index :]:
+        state = draft.step_changes.get(step.step_index, {}).get("state", step.state)
+        if state not in TERMINAL_STEP_STATES:
+            changes = draft.move_step(step, StepTrigger.JOB_ENDED, StepState.CANCELLED)
+            changes["completed_at"] = draft.now
+            changes["next_attempt_at"] = None
+
+
+def _advance(draft: Draft, following: Step) -> None:
+    draft.job_changes["current_step_id"] = following.step_id
+    draft.job_changes["current_step_index"] = following.step_index
+    if draft.job_state is JobState.PAUSING:
+        draft.move_job(JobTrigger.NOTHING_IN_FLIGHT, JobState.PAUSED)
+    else:
+        draft.move_job(JobTrigger.STEP_SUCCEEDED, JobState.IN_PROGRESS)
+        dispatch(draft, following, StepTrigger.ENQUEUED)
+
+
+def _end_step(draft: Draft, step: Step, target: StepState, end: AttemptEnd) -> Failure:
+    failure = end.failure or Failure("", "")
+    changes = draft.move_step(step, end.trigger, target, detail=failure.code or None)
+    changes["ack_deadline"] = None
+    changes["ceiling_at"] = None
+    changes["next_attempt_at"] = None
+    if target is not StepState.FAILED_RETRY:
+        changes["completed_at"] = draft.now
+    if end.failure is not None:
+        changes["last_error_code"], changes["last_error_message"] = failure
+    attempt = changes.get("attempts", step.attempts)[-1]
+    if attempt.outcome is None:
+        draft.change_attempt(
+            step,
+            attempt,
+            completed_at=draft.now,
+            outcome=target,
+            ended_by=end.trigger,
+            error_code=failure.code or None,
+            error_message=failure.message or None,
+            result_digest=end.digest,
+        )
+    return failure
+
+
+def _next_directive_bytes(draft: Draft, step: Step, result: ResultReceived) -> int:
+    steps = draft.aggregate.steps
+    carried = sum(earlier.artifacts_bytes for earlier in steps[: step.step_index])
+    return steps[step.step_index + 1].directive_bytes + carried + result.artifacts_bytes

@@ -1,0 +1,86 @@
+"""What became of a directive in the outbox."""
+
+from lucius_contract.audit import DeadLetterKind, EventType
+from lucius_contract.errors import ERRORS
+from lucius_contract.states import OutboxState, StepState
+from lucius_contract.transitions import StepTrigger
+from lucius_orchestrator.domain.aggregate import Step
+from lucius_orchestrator.domain.decision import NOTHING, Decision
+from lucius_orchestrator.domain.directive import outbox_id
+from lucius_orchestrator.domain.draft import Draft
+from lucius_orchestrator.domain.events import (
+    DispatchStale,
+    OfAttempt,
+    OutboxFailed,
+    OutboxSent,
+)
+from lucius_orchestrator.domain.moves import AttemptEnd, Failure, fail_attempt, fail_for_good
+
+
+def on_sent(draft: Draft, event: OutboxSent) -> Decision:
+    draft.mark(_row_of(draft, event), OutboxState.SENT)
+    step = _awaiting_publish(draft, event)
+    if step is None:
+        _record_only(draft, event, OutboxState.SENT)
+    else:
+        _await_ack(draft, step)
+    return draft.decided()
+
+
+def on_failed(draft: Draft, event: OutboxFailed) -> Decision:
+    draft.mark(_row_of(draft, event), OutboxState.FAILED_FINAL)
+    step = _awaiting_publish(draft, event)
+    draft.dead_letter(
+        DeadLetterKind.OUTBOX, event.step_id, event.attempt_no, event.code, event.message
+    )
+    if step is None:
+        _record_only(draft, event, OutboxState.FAILED_FINAL)
+        return draft.decided()
+    end = AttemptEnd(StepTrigger.DISPATCH_FAILED, Failure(event.code, event.message))
+    # A directive that is too large stays too large: another attempt would meet the same end.
+    (fail_attempt if ERRORS[event.code].retryable else fail_for_good)(draft, step, end)
+    return draft.decided()
+
+
+def on_stale(draft: Draft, event: DispatchStale) -> Decision:
+    """Look after a directive that should have gone out by now."""
+    step = _awaiting_publish(draft, event)
+    if step is None:
+        return NOTHING
+    due = step.attempts[-1].dispatched_at + step.policy.stale_dispatch
+    if event.deadline != due or draft.now < due:
+        return NOTHING
+    if event.row is OutboxState.SENT:
+        _await_ack(draft, step)
+    elif event.row is OutboxState.PENDING:
+        draft.note(EventType.DISPATCH_WOKEN, step.step_id, step.attempt_no, cause=event.row)
+    else:
+        return NOTHING
+    return draft.decided()
+
+
+def _row_of(draft: Draft, event: OfAttempt) -> str:
+    return outbox_id(draft.job.job_id, event.step_id, event.attempt_no)
+
+
+def _awaiting_publish(draft: Draft, event: OfAttempt) -> Step | None:
+    step = draft.aggregate.active
+    current = (step.step_id, step.attempt_no, step.lease_id)
+    if step.state is not StepState.DISPATCHING:
+        return None
+    return step if current == (event.step_id, event.attempt_no, event.lease_id) else None
+
+
+def _await_ack(draft: Draft, step: Step) -> None:
+    changes = draft.move_step(step, StepTrigger.PUBLISHED, StepState.AWAITING_ACK)
+    changes["ack_deadline"] = draft.now + step.policy.ack_timeout
+    draft.change_attempt(step, step.attempts[-1], sent_at=draft.now)
+
+
+def _record_only(draft: Draft, event: OfAttempt, row: OutboxState) -> None:
+    """A reply, a timer or a command was faster; the history still learns when it was sent."""
+    step = draft.aggregate.step(event.step_id)
+    attempt = step.attempt(event.attempt_no) if step else None
+    if step and attempt and attempt.lease_id == event.lease_id and row is OutboxState.SENT:
+        draft.change_attempt(step, attempt, sent_at=attempt.sent_at or draft.now)
+    draft.note(EventType.OUTBOX_RECORDED, event.step_id, event.attempt_no, cause=row)
