@@ -36,9 +36,10 @@ def read_json(raw: bytes | str) -> Any:
 
 
 def canonical_json(value: Any) -> bytes:
+    """RFC 8785. What it cannot write (NaN, 2**53 and more, lone surrogates) is refused."""
     try:
         return rfc8785.dumps(value)
-    except rfc8785.CanonicalizationError as error:
+    except ValueError as error:
         raise ContractError(
             ErrorCode.ENVELOPE_INVALID,
             "has no canonical form",
@@ -95,5 +96,5 @@ def _uncanonical(value: Any, pointer: str) -> Iterator[Problem]:
             continue
         try:
             rfc8785.dumps(found)
-        except rfc8785.CanonicalizationError as error:
+        except ValueError as error:
             yield Problem(where, f"{error}; send it as a string")

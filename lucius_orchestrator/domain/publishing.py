@@ -4,7 +4,7 @@ from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.errors import ERRORS
 from lucius_contract.states import OutboxState, StepState
 from lucius_contract.transitions import StepTrigger
-from lucius_orchestrator.domain.aggregate import Step
+from lucius_orchestrator.domain.aggregate import Attempt, Step
 from lucius_orchestrator.domain.decision import NOTHING, Decision
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.draft import Draft
@@ -18,24 +18,28 @@ from lucius_orchestrator.domain.moves import AttemptEnd, Failure, fail_attempt, 
 
 
 def on_sent(draft: Draft, event: OutboxSent) -> Decision:
+    made = _made(draft, event)
+    if made is None:
+        return _recorded(draft, event, OutboxState.SENT)
     draft.mark(_row_of(draft, event), OutboxState.SENT)
     step = _awaiting_publish(draft, event)
-    if step is None:
-        _record_only(draft, event, OutboxState.SENT)
-    else:
+    if step is not None:
         _await_ack(draft, step)
-    return draft.decided()
+        return draft.decided()
+    # A reply, a timer or a command was faster; the history still learns when it was sent.
+    draft.change_attempt(*made, sent_at=made[1].sent_at or draft.now)
+    return _recorded(draft, event, OutboxState.SENT)
 
 
 def on_failed(draft: Draft, event: OutboxFailed) -> Decision:
-    draft.mark(_row_of(draft, event), OutboxState.FAILED_FINAL)
+    if _made(draft, event) is not None:
+        draft.mark(_row_of(draft, event), OutboxState.FAILED_FINAL)
+        draft.dead_letter(
+            DeadLetterKind.OUTBOX, event.step_id, event.attempt_no, event.code, event.message
+        )
     step = _awaiting_publish(draft, event)
-    draft.dead_letter(
-        DeadLetterKind.OUTBOX, event.step_id, event.attempt_no, event.code, event.message
-    )
     if step is None:
-        _record_only(draft, event, OutboxState.FAILED_FINAL)
-        return draft.decided()
+        return _recorded(draft, event, OutboxState.FAILED_FINAL)
     end = AttemptEnd(StepTrigger.DISPATCH_FAILED, Failure(event.code, event.message))
     # A directive that is too large stays too large: another attempt would meet the same end.
     (fail_attempt if ERRORS[event.code].retryable else fail_for_good)(draft, step, end)
@@ -63,7 +67,17 @@ def _row_of(draft: Draft, event: OfAttempt) -> str:
     return outbox_id(draft.job.job_id, event.step_id, event.attempt_no)
 
 
+def _made(draft: Draft, event: OfAttempt) -> tuple[Step, Attempt] | None:
+    """The attempt that the event speaks of, current or not, if it was ever made."""
+    step = draft.aggregate.step(event.step_id)
+    attempt = step.attempt(event.attempt_no) if step else None
+    if step is None or attempt is None or attempt.lease_id != event.lease_id:
+        return None
+    return step, attempt
+
+
 def _awaiting_publish(draft: Draft, event: OfAttempt) -> Step | None:
+    """The step, if the event speaks of its current attempt and that is not out yet."""
     step = draft.aggregate.active
     current = (step.step_id, step.attempt_no, step.lease_id)
     if step.state is not StepState.DISPATCHING:
@@ -77,10 +91,6 @@ def _await_ack(draft: Draft, step: Step) -> None:
     draft.change_attempt(step, step.attempts[-1], sent_at=draft.now)
 
 
-def _record_only(draft: Draft, event: OfAttempt, row: OutboxState) -> None:
-    """A reply, a timer or a command was faster; the history still learns when it was sent."""
-    step = draft.aggregate.step(event.step_id)
-    attempt = step.attempt(event.attempt_no) if step else None
-    if step and attempt and attempt.lease_id == event.lease_id and row is OutboxState.SENT:
-        draft.change_attempt(step, attempt, sent_at=attempt.sent_at or draft.now)
+def _recorded(draft: Draft, event: OfAttempt, row: OutboxState) -> Decision:
     draft.note(EventType.OUTBOX_RECORDED, event.step_id, event.attempt_no, cause=row)
+    return draft.decided()

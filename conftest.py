@@ -1,0 +1,72 @@
+"""Every code block in the documentation runs.
+
+Python blocks are executed. In `console` blocks each line that begins with `$ ` is a command, and
+what follows is what it must print; `make` is not run inside the tests, but its target must exist.
+`json` blocks must be JSON; `mermaid`, `text` and `toml` blocks are for reading.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sybil import Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+
+ROOT = Path(__file__).parent
+FOLDER = "__folder__"  # a name that no page uses
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block, with what it should print."""
+    for part in ("\n" + text).split("\n$ ")[1:]:
+        command, _, expected = part.partition("\n")
+        yield command, expected.strip()
+
+
+def run_console(example: Example) -> None:
+    for command, expected in commands(example.parsed):
+        if command.startswith("make "):
+            subprocess.run(["make", "-n", *command.split()[1:]], cwd=ROOT, check=True)
+            continue
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        run = subprocess.run(
+            command,
+            shell=True,
+            cwd=example.namespace[FOLDER],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path},
+        )
+        printed = (run.stdout + run.stderr).strip()
+        assert printed == expected, f"{command}\nprinted\n{printed}\ninstead of\n{expected}"
+
+
+def check_json(example: Example) -> None:
+    json.loads(example.parsed)
+
+
+def enter(namespace: dict[str, Any]) -> None:
+    namespace[FOLDER] = tempfile.mkdtemp()
+
+
+def leave(namespace: dict[str, Any]) -> None:
+    shutil.rmtree(namespace[FOLDER])
+
+
+pytest_collect_file = Sybil(
+    parsers=[
+        PythonCodeBlockParser(),
+        CodeBlockParser("console", run_console),
+        CodeBlockParser("json", check_json),
+    ],
+    patterns=["*.md"],
+    setup=enter,
+    teardown=leave,
+).pytest()

@@ -1,0 +1,115 @@
+"""What all documents share: limits, instants, secrets, errors that name the field."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from lucius_contract.canonical import canonical_json, read_json
+from lucius_contract.envelope import PAYLOAD_LIMIT, parse_envelope
+from lucius_contract.errors import ERRORS, ContractError, ErrorCode, Problem
+from lucius_contract.messages import (
+    DIRECTIVE_LIMIT,
+    REPLY_LIMIT,
+    Ack,
+    bus_message_id,
+    parse_directive,
+    parse_reply,
+)
+from lucius_contract.refs import RefPolicy
+from lucius_contract.routing import Mode
+from tests.contract.test_vectors import vectors
+
+NOON = datetime(2026, 1, 27, 12, 0, tzinfo=UTC)
+
+
+def ack(**members: Any) -> Ack:
+    fields = {"job_id": "job_1", "step_id": "step_01", "tenant_id": "acme"}
+    return Ack(**(fields | {"attempt_no": 1, "lease_id": "l", "timestamp": NOON} | members))
+
+
+def envelope(**members: Any) -> str:
+    request = {
+        "tenant_id": "acme",
+        "request_type": "OCR",
+        "input_ref": {"uri": "az://inbox/a.pdf"},
+        "output_ref": {"uri": "az://outbox/a.json"},
+        "payload": {},
+        "schema_version": "1",
+    }
+    return json.dumps(request | members)
+
+
+def test_wire_names_are_written_and_python_names_are_not_read() -> None:
+    written = json.loads(ack().to_bytes())
+    assert written["jobId"] == "job_1"
+    assert "job_id" not in written
+
+
+def test_instants_are_kept_and_written_in_utc() -> None:
+    in_berlin = NOON.astimezone(timezone(timedelta(hours=1)))
+    assert ack(timestamp=in_berlin).timestamp.tzinfo is UTC
+    assert ack(timestamp=in_berlin).to_json()["timestamp"] == "2026-01-27T12:00:00Z"
+
+
+def test_the_callback_token_is_not_in_the_repr() -> None:
+    case = next(p.values[0] for p in vectors("messages", "valid") if "HTTP" in str(p.id))
+    secret = "hunter2"  # noqa: S105
+    directive = parse_directive(json.dumps({**case["document"], "callback_token": secret}))
+    assert directive.callback_token == secret
+    assert secret not in repr(directive)
+
+
+def test_a_message_id_is_the_same_for_the_same_message() -> None:
+    assert bus_message_id(ack()) == "job_1.step_01.1.l.ACK"
+
+
+@pytest.mark.parametrize(
+    ("parse", "limit"), [(parse_reply, REPLY_LIMIT), (parse_directive, DIRECTIVE_LIMIT)]
+)
+def test_a_message_over_its_limit_is_too_large(parse: Any, limit: int) -> None:
+    with pytest.raises(ContractError) as refused:
+        parse(b"{" + b" " * limit)
+    assert refused.value.code is ErrorCode.TOO_LARGE
+
+
+def test_a_payload_over_its_limit_is_too_large() -> None:
+    with pytest.raises(ContractError) as refused:
+        parse_envelope(envelope(payload={"text": "x" * PAYLOAD_LIMIT}), RefPolicy())
+    assert refused.value.code is ErrorCode.TOO_LARGE
+    assert refused.value.problems[0].pointer == "/payload"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "mode"), [(None, None), ("SAFE", Mode.DEFAULT), ("BURST", Mode.BURST)]
+)
+def test_the_requested_mode(spelled: str | None, mode: Mode | None) -> None:
+    assert parse_envelope(envelope(mode=spelled), RefPolicy()).requested_mode is mode
+
+
+def test_a_deep_bomb_is_refused() -> None:
+    with pytest.raises(ContractError, match="recursion limit"):
+        read_json(b"[" * 100_000)
+
+
+def test_text_that_is_no_unicode_has_no_canonical_form() -> None:
+    with pytest.raises(ContractError, match="no canonical form"):
+        canonical_json({"\ud800": 1})
+
+
+def test_an_error_reads_well() -> None:
+    error = ContractError(
+        ErrorCode.ENVELOPE_INVALID, "not a valid ACK", [Problem("/a", "b"), Problem("", "c")]
+    )
+    assert str(error) == "ENVELOPE_INVALID: not a valid ACK\n  /a: b\n  (document): c"
+
+
+class TestErrorTable:
+    def test_every_code_has_its_row(self) -> None:
+        assert set(ERRORS) == set(ErrorCode)
+
+    def test_codes_that_ask_to_come_back_are_retryable(self) -> None:
+        for info in ERRORS.values():
+            if info.http_status is not None:
+                assert info.retryable == (info.http_status in (429, 503)), info.code

@@ -1,0 +1,123 @@
+"""Refs: well-formed, allowed, and never a carrier of credentials."""
+
+import pytest
+
+from lucius_contract.errors import ContractError, ErrorCode
+from lucius_contract.refs import (
+    LOCAL_SCHEMES,
+    URI_LIMIT,
+    RefPolicy,
+    check_no_credentials,
+    check_ref,
+    is_private_address,
+)
+
+
+def refusal(uri: str, policy: RefPolicy | None = None) -> ErrorCode | None:
+    try:
+        check_ref(uri, policy or RefPolicy(), "/input_ref/uri")
+    except ContractError as refused:
+        return refused.code
+    return None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://files.example/a%20b.pdf?version=3",
+        "az://inbox/folder/a.pdf",
+        "s3://bucket/a.pdf",
+        "artifact://acme/invoice/versions/3",
+    ],
+)
+def test_remote_schemes_are_allowed_by_default(uri: str) -> None:
+    assert refusal(uri) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "a.pdf",
+        "https://[::1",
+        "https://host:port/",
+        "az://inbox/../secrets",
+        "az://inbox/a\\..\\b",
+        "az://inbox/" + "x" * URI_LIMIT,
+        "az://in\tbox/a",
+        "file://host/a",
+        "file:relative",
+    ],
+)
+def test_what_is_no_uri_is_invalid(uri: str) -> None:
+    assert refusal(uri, RefPolicy(schemes=LOCAL_SCHEMES)) is ErrorCode.REF_INVALID
+
+
+def test_local_files_belong_to_local_mode() -> None:
+    assert refusal("file:///tmp/a.pdf") is ErrorCode.REF_FORBIDDEN
+    assert refusal("file:///tmp/a.pdf", RefPolicy(schemes=LOCAL_SCHEMES)) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://user:secret@files.example/a",
+        "https://token@files.example/a",
+        "https://files.example/a?SIG=abc",
+        "https://files.example/a?X-Amz-Signature=abc",
+    ],
+)
+def test_credentials_are_forbidden(uri: str) -> None:
+    assert refusal(uri) is ErrorCode.REF_FORBIDDEN
+
+
+def test_a_refusal_names_the_place_and_does_not_repeat_the_secret() -> None:
+    with pytest.raises(ContractError) as refused:
+        check_ref("https://user:hunter2@files.example/a", RefPolicy(), "/input_ref/uri")
+    assert "hunter2" not in str(refused.value)
+    assert [problem.pointer for problem in refused.value.problems] == ["/input_ref/uri"]
+
+
+def test_places_are_hosts_containers_or_whole_domains() -> None:
+    policy = RefPolicy(places=frozenset({"inbox", ".files.example"}))
+    assert refusal("az://inbox/a", policy) is None
+    assert refusal("https://eu.files.example/a", policy) is None
+    assert refusal("https://EU.Files.Example/a", policy) is None
+    assert refusal("https://evilfiles.example/a", policy) is ErrorCode.REF_FORBIDDEN
+    assert refusal("az://other/a", policy) is ErrorCode.REF_FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "app.localhost", "127.0.0.1", "10.1.2.3", "169.254.169.254", "::1"]
+)
+def test_private_addresses_need_permission(host: str) -> None:
+    uri = f"https://[{host}]/a" if ":" in host else f"https://{host}/a"
+    assert is_private_address(host)
+    assert refusal(uri) is ErrorCode.REF_FORBIDDEN
+    assert refusal(uri, RefPolicy(allow_private_addresses=True)) is None
+
+
+def test_public_addresses_and_names_do_not() -> None:
+    assert not is_private_address("8.8.8.8")
+    assert not is_private_address("files.example")
+
+
+class TestPayloads:
+    def test_every_text_with_a_credential_is_pointed_at(self) -> None:
+        payload = {
+            "a/b": ["see https://u:p@files.example/x.", 1],
+            "c": {"d": "https://files.example/x?sv=1&sig=abc"},
+        }
+        with pytest.raises(ContractError) as refused:
+            check_no_credentials(payload, "/payload")
+        assert refused.value.code is ErrorCode.REF_FORBIDDEN
+        pointers = [problem.pointer for problem in refused.value.problems]
+        assert pointers == ["/payload/a~1b/0", "/payload/c/d"]
+
+    def test_plain_text_is_left_alone(self) -> None:
+        payload = {
+            "prompt": "Write to a@b.example, see https://files.example/x?signed=no",
+            "odd": "https://[::1 is no uri",
+            "user": "ssh://git@host/repository",
+        }
+        check_no_credentials(payload, "/payload")

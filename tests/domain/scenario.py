@@ -1,0 +1,191 @@
+"""A job that tests drive: real decisions on a real aggregate, with a clock that tests move."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lucius_contract.audit import Verdict
+from lucius_contract.errors import ErrorCode
+from lucius_contract.ids import new_lease_id
+from lucius_contract.messages import Outcome
+from lucius_contract.routing import DecisionSource, Mode, ModeDecision, route
+from lucius_contract.states import JobState, OutboxState, StepState
+from lucius_orchestrator.domain.aggregate import Aggregate, Step, StepPolicy
+from lucius_orchestrator.domain.creation import JobPlan, StepPlan, new_job
+from lucius_orchestrator.domain.decide import decide
+from lucius_orchestrator.domain.decision import Decision, DirectiveRow, apply
+from lucius_orchestrator.domain.draft import Fresh
+from lucius_orchestrator.domain.events import (
+    AckReceived,
+    AckTimedOut,
+    CancelRequested,
+    CeilingReached,
+    DispatchStale,
+    Event,
+    HeartbeatReceived,
+    LeaseExpired,
+    OutboxFailed,
+    OutboxSent,
+    PauseRequested,
+    ResultReceived,
+    ResumeRequested,
+    RetryDue,
+    SlaExceeded,
+    Submitted,
+)
+
+START = datetime(2026, 1, 27, 10, 0, tzinfo=UTC)
+TENANT = "acme"
+STEP_TYPES = ("OCR", "EMBEDDING", "SIS")
+ARTIFACT = {
+    "name": "output.txt",
+    "uri": "az://workspace/acme/output.txt",
+    "sha256": "ab" * 32,
+    "size": 5,
+    "media_type": "text/plain",
+}
+
+
+def a_plan(steps: int = 3, policy: StepPolicy | None = None, **changes: Any) -> JobPlan:
+    mode = ModeDecision(Mode.DEFAULT, DecisionSource.GLOBAL_CONFIG, "default")
+    plan: dict[str, Any] = {
+        "job_id": "job_1",
+        "tenant_id": TENANT,
+        "request_type": "OCR_EMBEDDING_SIS",
+        "protocol_id": "ocr_embedding_sis",
+        "protocol_version": "1",
+        "steps": tuple(
+            StepPlan(kind, kind.lower(), {"for": kind}, policy or StepPolicy())
+            for kind in STEP_TYPES[:steps]
+        ),
+        "route": route(TENANT, None, mode),
+        "input_ref": {"uri": "az://inbox/a.pdf"},
+        "output_ref": {"uri": "az://outbox/a.json"},
+        "workspace_ref": {"uri": "az://workspace/lucius/acme/job_1/"},
+        "idempotency_hash": "00" * 32,
+        "correlation_id": "corr-1",
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    }
+    return JobPlan(**(plan | changes))
+
+
+@dataclass
+class Scenario:
+    aggregate: Aggregate
+    now: datetime = START
+    leases: int = 0
+    decisions: list[Decision] = field(default_factory=list)
+    rows: dict[str, OutboxState] = field(default_factory=dict)
+    directives: list[DirectiveRow] = field(default_factory=list)
+
+    @classmethod
+    def new(cls, steps: int = 3, policy: StepPolicy | None = None, **plan: Any) -> "Scenario":
+        return cls(new_job(a_plan(steps, policy, **plan), START))
+
+    @property
+    def active(self) -> Step:
+        return self.aggregate.active
+
+    @property
+    def states(self) -> tuple[JobState, StepState]:
+        return self.aggregate.job.state, self.active.state
+
+    @property
+    def last(self) -> Decision:
+        return self.decisions[-1]
+
+    def identity(self) -> tuple[str, int, str]:
+        step = self.active
+        return step.step_id, step.attempt_no, step.lease_id or "none"
+
+    def fresh(self) -> Fresh:
+        self.leases += 1
+        return Fresh(new_lease_id(self.leases.to_bytes(16)))
+
+    def happens(self, event: Event, after: timedelta = timedelta(seconds=1)) -> "Scenario":
+        self.now += after
+        decision = decide(self.aggregate, event, self.now, self.fresh())
+        self.aggregate = apply(self.aggregate, decision)
+        self.decisions.append(decision)
+        for row in decision.outbox:
+            assert row.outbox_id not in self.rows, "a second directive row for one attempt"
+            self.rows[row.outbox_id] = OutboxState.PENDING
+            self.directives.append(row)
+        for mark in decision.marks:
+            self.rows[mark.outbox_id] = mark.state
+        return self
+
+    def submitted(self) -> "Scenario":
+        return self.happens(Submitted())
+
+    def sent(self) -> "Scenario":
+        return self.happens(OutboxSent(*self.identity()))
+
+    def unpublishable(self, code: ErrorCode = ErrorCode.DISPATCH_FAILED) -> "Scenario":
+        return self.happens(OutboxFailed(*self.identity(), code, "refused by the bus"))
+
+    def acked(self) -> "Scenario":
+        return self.happens(AckReceived(*self.identity(), TENANT))
+
+    def heartbeat(self) -> "Scenario":
+        return self.happens(HeartbeatReceived(*self.identity(), TENANT))
+
+    def result_event(
+        self, outcome: Outcome = Outcome.SUCCEEDED, digest: str = "d1", **fields: Any
+    ) -> ResultReceived:
+        if outcome is not Outcome.SUCCEEDED:
+            fields = {"error_code": "ocr.BROKEN", "error_message": "it broke", **fields}
+        return ResultReceived(*self.identity(), TENANT, outcome=outcome, digest=digest, **fields)
+
+    def result(
+        self, outcome: Outcome = Outcome.SUCCEEDED, digest: str = "d1", **fields: Any
+    ) -> "Scenario":
+        return self.happens(self.result_event(outcome, digest, **fields))
+
+    def succeeds(self, **fields: Any) -> "Scenario":
+        return self.sent().acked().result(**fields)
+
+    def cancel(self) -> "Scenario":
+        return self.happens(CancelRequested())
+
+    def pause(self) -> "Scenario":
+        return self.happens(PauseRequested())
+
+    def resume(self) -> "Scenario":
+        return self.happens(ResumeRequested())
+
+    def ack_timeout(self) -> "Scenario":
+        return self._timer(AckTimedOut, self.active.ack_deadline)
+
+    def lease_expired(self) -> "Scenario":
+        return self._timer(LeaseExpired, self.active.lease_expires_at)
+
+    def ceiling(self) -> "Scenario":
+        return self._timer(CeilingReached, self.active.ceiling_at)
+
+    def retry_due(self) -> "Scenario":
+        return self._timer(RetryDue, self.active.next_attempt_at)
+
+    def stale(self, row: OutboxState = OutboxState.PENDING) -> "Scenario":
+        dispatched_at = self.active.attempts[-1].dispatched_at
+        deadline = dispatched_at + self.active.policy.stale_dispatch
+        self.now = max(self.now, deadline)
+        return self.happens(DispatchStale(*self.identity(), deadline, "stale_dispatch", row))
+
+    def sla_exceeded(self) -> "Scenario":
+        deadline = self.aggregate.job.sla_deadline
+        self.now = max(self.now, deadline)
+        return self.happens(SlaExceeded(deadline))
+
+    def _timer(
+        self,
+        kind: type[AckTimedOut] | type[LeaseExpired] | type[CeilingReached] | type[RetryDue],
+        deadline: datetime | None,
+    ) -> "Scenario":
+        """Fire a timer of the current attempt; without a deadline of that kind, a bygone one."""
+        moment = deadline or self.now
+        self.now = max(self.now, moment)
+        return self.happens(kind(*self.identity(), moment))
+
+    def verdict(self) -> Verdict | None:
+        return self.last.verdict
