@@ -58,7 +58,7 @@ generate: setup ## write again what is generated from the code: schemas, AsyncAP
 
 .PHONY: docs
 docs: generate ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict
 	@echo "open site/index.html"
 
 .PHONY: bench

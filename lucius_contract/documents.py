@@ -80,6 +80,7 @@ class Ref(Document):
     """Where something lies."""
 
     uri: Annotated[str, Field(min_length=1)]
+    """A URI without credentials."""
 
 
 class Artifact(Document):
@@ -88,6 +89,7 @@ class Artifact(Document):
     name: Annotated[str, Field(min_length=1, max_length=1024)]
     """Path below the step's own folder."""
     uri: Annotated[str, Field(min_length=1)]
+    """Where it lies."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     """Digest of the content, in lower-case hex."""
     size: Whole

@@ -42,6 +42,7 @@ class Envelope(Document):
     """A request, whole and well-formed, but not yet matched with a protocol."""
 
     tenant_id: Annotated[str, Field(min_length=1, max_length=TENANT_ID_LIMIT), Visible]
+    """Whose job it is; at most 128 characters, none of them control characters."""
     request_type: Annotated[str, Field(min_length=1, max_length=256), Visible]
     """Names the protocol, or an alias of it."""
     input_ref: Ref
@@ -51,6 +52,7 @@ class Envelope(Document):
     payload: dict[str, Any]
     """Parameters per step, keyed by step type in lower case; at most 128 KiB."""
     schema_version: SchemaVersion
+    """Version of this contract: 1, or 1 and a minor."""
     mode: Literal["DEFAULT", "SAFE", "BURST"] | None = None
     """SAFE is a spelling of DEFAULT; without one the tenant's or the global default counts."""
     doc_id: Annotated[str, Field(min_length=1, max_length=DOC_ID_LIMIT), Visible] | None = None

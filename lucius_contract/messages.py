@@ -65,13 +65,17 @@ class Message(Document):
     """What every message says about itself: which attempt of which step of which job."""
 
     job_id: Name = Field(alias="jobId")
+    """The job; opaque text."""
     step_id: Name = Field(alias="stepId")
+    """The step within the job; opaque text."""
     tenant_id: Name
+    """Whose job it is; a reply that names another tenant is refused."""
     attempt_no: AttemptNo
     """Counts the attempts of the step, from 1."""
     lease_id: Name
     """Secret of the attempt; a reply counts only with the lease of the current attempt."""
     schema_version: SchemaVersion = CONTRACT_VERSION
+    """Absent means 1; another major version is not read."""
 
 
 class CallbackUrls(Document):
@@ -87,7 +91,9 @@ class Directive(Message):
 
     type: Literal[MessageType.DIRECTIVE] = MessageType.DIRECTIVE
     protocol_id: Name
+    """The protocol that the job follows."""
     step_type: Name
+    """What kind of work it is; a service owns certain kinds."""
     input_ref: Ref
     """What the first step reads; later steps read `prior_artifacts`."""
     workspace_ref: Ref
@@ -97,10 +103,13 @@ class Directive(Message):
     payload: dict[str, Any]
     """Parameters of this step, valid against its schema in the protocol."""
     mode: Mode
+    """For information; it was already used to choose the lane."""
     lane: Annotated[int, Field(strict=True, ge=0, lt=LANES)]
     """Number of the directive topic, and of the reply topic."""
     routing_key_used: str
+    """What the lane was computed from."""
     correlation_id: str
+    """The client's; replies echo it."""
     traceparent: str
     """W3C trace context; replies continue the trace."""
     lease_expires_at: Instant
@@ -123,6 +132,7 @@ class Ack(Message):
     type: Literal[MessageType.ACK] = MessageType.ACK
     status: Literal["ACKED"] = "ACKED"
     timestamp: Instant
+    """When it was written; information, never input to a decision."""
     correlation_id: str | None = None
     traceparent: str | None = None
 
@@ -140,7 +150,9 @@ class Result(Message):
 
     type: Literal[MessageType.RESULT] = MessageType.RESULT
     status: ResultStatus
+    """FAILED is the older spelling of a failure."""
     timestamp: Instant
+    """When it was written; information, never input to a decision."""
     failure_class: FailureClass | None = None
     """On failure. Decides only for the older status FAILED."""
     error: StepError | None = None
@@ -177,6 +189,7 @@ class Heartbeat(Message):
 
     type: Literal[MessageType.HEARTBEAT] = MessageType.HEARTBEAT
     timestamp: Instant
+    """When it was written; information, never input to a decision."""
     progress: Progress | None = None
     correlation_id: str | None = None
     traceparent: str | None = None

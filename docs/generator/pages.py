@@ -6,7 +6,9 @@ from typing import Any
 
 from docs.generator.schemas import DOCUMENTS, schema_of
 from lucius_contract.audit import VERDICT_HTTP_STATUS
+from lucius_contract.documents import Artifact, Document, Ref
 from lucius_contract.errors import ERRORS, WrittenBy
+from lucius_contract.messages import CallbackUrls, Progress, StepError
 from lucius_contract.states import (
     IN_FLIGHT_STEP_STATES,
     JOB_STATUS,
@@ -26,6 +28,7 @@ from lucius_contract.transitions import (
     Transition,
 )
 
+PARTS: tuple[type[Document], ...] = (Ref, Artifact, StepError, Progress, CallbackUrls)
 _GENERATED = "<!-- Made from the code by `make generate`; edit the code, not this page. -->\n"
 
 
@@ -107,8 +110,10 @@ def _timeouts() -> str:
 def _messages() -> str:
     sections: list[str] = []
     for model in DOCUMENTS:
-        schema = schema_of(model)
-        sections += [f"## {model.__name__.upper()}", str(model.__doc__), _fields(schema)]
+        sections += [f"## {model.__name__.upper()}", str(model.__doc__), _fields(model)]
+    sections += ["## Parts of messages"]
+    for part in PARTS:
+        sections += [f"### {part.__name__}", str(part.__doc__), _fields(part)]
     return _page(
         "Messages",
         "JSON in UTF-8. Unknown members are tolerated and kept. Complete JSON Schemas and an"
@@ -117,7 +122,8 @@ def _messages() -> str:
     )
 
 
-def _fields(schema: dict[str, Any]) -> str:
+def _fields(model: type[Document]) -> str:
+    schema = schema_of(model)
     required = set(schema.get("required", ()))
     return _table(
         ("member", "required", "type", "meaning"),
