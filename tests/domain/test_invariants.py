@@ -30,6 +30,7 @@ from lucius_orchestrator.domain.decision import apply
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
     AckReceived,
+    AckTimedOut,
     CancelRequested,
     DispatchStale,
     Event,
@@ -37,6 +38,7 @@ from lucius_orchestrator.domain.events import (
     OutboxFailed,
     OutboxSent,
     PauseRequested,
+    ReplyReceived,
     ResultReceived,
     ResumeRequested,
     RetryDue,
@@ -55,29 +57,38 @@ NEVER_MADE: list[Identity] = [("step_01", 1, "forged"), ("step_02", 9, "forged")
 class CarelessWorld(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.job = Scenario.new()
-        self.first = self.before = self.job.aggregate
+        self.accept(Scenario.new())
+
+    def accept(self, job: Scenario) -> None:
+        """A new job, of which nothing was seen yet."""
+        self.job = job
+        self.first = self.before = job.aggregate
         self.identities: list[Identity] = list(NEVER_MADE)
         self.timers: list[Timer] = []
         self.applied: Counter[Identity] = Counter()
+        self.digests: dict[Identity, str] = {}
+        self.gave_up_unanswered = False
         self.history: list[tuple[Event, datetime]] = []
         self.recorded = 0
 
-    @initialize(steps=st.integers(1, 3), max_attempts=st.integers(1, 3), working=st.integers(0, 3))
-    def begin(self, steps: int, max_attempts: int, working: int) -> None:
-        """Anywhere from a job that is only accepted to one whose first step is at work."""
-        self.job = Scenario.new(steps, StepPolicy(max_attempts=max_attempts))
-        self.first = self.before = self.job.aggregate
-        if working > 0:
-            self.happens(Submitted())
-        if working > 1:
-            self.happens(OutboxSent(*self.identities[-1]))
-        if working > 2:
-            self.happens(AckReceived(*self.identities[-1], TENANT))
+    @initialize(steps=st.integers(1, 3), max_attempts=st.integers(1, 4))
+    def begin(self, steps: int, max_attempts: int) -> None:
+        self.accept(Scenario.new(steps, StepPolicy(max_attempts=max_attempts)))
+
+    @precondition(lambda self: self.job.aggregate.job.state in TERMINAL_JOB_STATES)
+    @rule(steps=st.integers(2, 3), max_attempts=st.integers(2, 4))
+    def begin_again(self, steps: int, max_attempts: int) -> None:
+        """A job that has ended is dull after a few events; go on with another."""
+        self.the_same_history_gives_the_same_decisions()
+        self.begin(steps, max_attempts)
 
     def happens(self, event: Event, after: timedelta = timedelta(seconds=1)) -> None:
-        self.before = self.job.aggregate
+        self.before = before = self.job.aggregate
+        expected = self.judge(event) if isinstance(event, ReplyReceived) else None
         self.job.happens(event, after)
+        assert self.job.verdict() is expected
+        if before.active.state is not StepState.FAILED_RETRY is self.job.active.state:
+            self.gave_up_unanswered = isinstance(event, AckTimedOut | OutboxFailed)
         self.history.append((event, self.job.now))
         self.recorded += len(self.job.last.events)
         for row in self.job.last.outbox:
@@ -85,7 +96,29 @@ class CarelessWorld(RuleBasedStateMachine):
         # The SLA ends every job; its rule is its own, so that it does not end most of them early.
         self.timers += [t for t in armed(self.job.aggregate) if not isinstance(t, SlaExceeded)]
         if isinstance(event, ResultReceived) and self.job.verdict() is Verdict.APPLIED:
-            self.applied[event.step_id, event.attempt_no, event.lease_id] += 1
+            identity = (event.step_id, event.attempt_no, event.lease_id)
+            self.applied[identity] += 1
+            self.digests[identity] = event.digest
+            # A late RESULT passes through FAILED_RETRY unseen: it was answered after all.
+            self.gave_up_unanswered = False
+
+    def judge(self, reply: ReplyReceived) -> Verdict | None:
+        """The contract's verdict, found from what this test saw and not from the rows' history."""
+        known = {step.step_id for step in self.job.aggregate.steps}
+        if reply.tenant_id != TENANT or reply.step_id not in known:
+            return None
+        identity = (reply.step_id, reply.attempt_no, reply.lease_id)
+        if identity in self.digests:
+            other = isinstance(reply, ResultReceived) and reply.digest != self.digests[identity]
+            return Verdict.RESULT_CONFLICT if other else Verdict.DUPLICATE
+        job_state, step_state = self.job.states
+        late = step_state is StepState.FAILED_RETRY and job_state in ADVANCING_JOB_STATES
+        takes_replies = step_state in IN_FLIGHT_STEP_STATES or (late and self.gave_up_unanswered)
+        if identity != self.job.identity() or not takes_replies:
+            return Verdict.STALE_ATTEMPT
+        if isinstance(reply, AckReceived) and step_state is StepState.IN_PROGRESS:
+            return Verdict.DUPLICATE
+        return Verdict.APPLIED
 
     def identity(self, data: st.DataObject) -> Identity:
         """Mostly the attempt that is current, sometimes any that was, or never was."""
@@ -95,6 +128,8 @@ class CarelessWorld(RuleBasedStateMachine):
     @rule(times=st.integers(1, 4))
     def all_goes_well(self, times: int) -> None:
         """Without this, most histories end before they get anywhere."""
+        if self.job.aggregate.job.state in TERMINAL_JOB_STATES:
+            self.begin_again(3, 3)
         for _ in range(times):
             self.happens(self.what_should_come_next())
 
@@ -282,7 +317,7 @@ class CarelessWorld(RuleBasedStateMachine):
 
 
 TestCarelessWorld = CarelessWorld.TestCase
-TestCarelessWorld.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestCarelessWorld.settings = settings(max_examples=400, stateful_step_count=60, deadline=None)
 
 
 def test_a_decision_is_a_function_of_its_arguments() -> None:
