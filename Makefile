@@ -29,9 +29,11 @@ $(VENV)/.ready: requirements/dev.lock requirements/bootstrap.lock pyproject.toml
 	$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	touch $@
 
+# Without npm's registry the tests that need these tools are skipped; in CI that is a failure.
 $(NODE_TOOLS)/.ready: tools/node/package.json tools/node/package-lock.json $(VENV)/.ready
-	PATH="$(NODE_HOME)/bin:$$PATH" node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --prefix tools/node --silent --no-fund --no-audit
-	touch $@
+	if PATH="$(NODE_HOME)/bin:$$PATH" node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --prefix tools/node --silent --no-fund --no-audit; \
+	then touch $@; \
+	else echo "node tools could not be installed; the tests that need them will be skipped" >&2; test "$${CI:-}" != true; fi
 
 .PHONY: test
 test: setup ## run the tests; the contract and the domain must be covered to the last branch

@@ -39,9 +39,9 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], Decision]] = {
     AckReceived: replies.on_ack,
     HeartbeatReceived: replies.on_heartbeat,
     ResultReceived: replies.on_result,
-    AckTimedOut: timers.on_ack_timeout,
-    LeaseExpired: timers.on_lease_expired,
-    CeilingReached: timers.on_ceiling,
+    AckTimedOut: timers.on_attempt_over,
+    LeaseExpired: timers.on_attempt_over,
+    CeilingReached: timers.on_attempt_over,
     RetryDue: timers.on_retry_due,
     SlaExceeded: timers.on_sla_exceeded,
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pydantic_core
 
+from lucius_contract import CONTRACT_VERSION
 from lucius_contract.ids import LEASE_BYTES, message_id
 from lucius_contract.messages import MessageType
 from lucius_contract.routing import directive_topic, partition_key
@@ -16,6 +17,7 @@ from lucius_orchestrator.domain.draft import Draft
 ENVELOPE_ALLOWANCE = 4096
 """Bytes kept free in a directive for what the dispatcher adds: callback addresses and token."""
 
+_TYPE = MessageType.DIRECTIVE.value
 Prior = dict[str, Sequence[JsonObject]]
 
 
@@ -31,7 +33,7 @@ def directive_row(
         step.service,
         directive_topic(step.route.lane),
         partition_key(step.route.routing_key_used),
-        message_id(job.job_id, step.step_id, attempt_no, lease_id, MessageType.DIRECTIVE),
+        message_id(job.job_id, step.step_id, attempt_no, lease_id, _TYPE),
         directive_body(job, step, attempt_no, lease_id, lease_expires_at, _prior(draft, step)),
         step.policy.reply_via,
         draft.now,
@@ -54,8 +56,8 @@ def directive_body(
 ) -> dict[str, Any]:
     route, policy = step.route, step.policy
     return {
-        "type": "DIRECTIVE",
-        "schema_version": "1",
+        "type": _TYPE,
+        "schema_version": CONTRACT_VERSION,
         "jobId": job.job_id,
         "stepId": step.step_id,
         "tenant_id": job.tenant_id,
@@ -63,7 +65,7 @@ def directive_body(
         "step_type": step.step_type,
         "attempt_no": attempt_no,
         "lease_id": lease_id,
-        "lease_expires_at": lease_expires_at.isoformat().replace("+00:00", "Z"),
+        "lease_expires_at": lease_expires_at.isoformat()[: -len("+00:00")] + "Z",
         "lease_seconds": policy.lease.total_seconds(),
         "heartbeat_seconds": policy.heartbeat.total_seconds(),
         "input_ref": step.input_ref,

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from lucius_contract.audit import DeadLetterKind, EventType, Verdict
 from lucius_contract.errors import ErrorCode
 from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_contract.transitions import JOB_TARGETS, STEP_TARGETS, JobTrigger, StepTrigger
-from lucius_orchestrator.domain.aggregate import Aggregate, Attempt, Job, Step, evolve
+from lucius_orchestrator.domain.aggregate import Aggregate, Job, Step
 from lucius_orchestrator.domain.decision import (
     AuditEvent,
     DeadLetter,
@@ -40,6 +41,21 @@ class IllegalTransitionError(Exception):
 
 
 class Draft:
+    __slots__ = (
+        "aggregate",
+        "by",
+        "dead_letters",
+        "events",
+        "fresh",
+        "job",
+        "job_changes",
+        "job_state",
+        "marks",
+        "now",
+        "outbox",
+        "step_changes",
+    )
+
     def __init__(self, aggregate: Aggregate, now: datetime, fresh: Fresh, by: str = "") -> None:
         self.aggregate = aggregate
         self.job: Job = aggregate.job
@@ -60,11 +76,7 @@ class Draft:
             raise IllegalTransitionError(f"{trigger} does not lead a job from {source} to {target}")
         self.job_state = self.job_changes["state"] = target
         self._record(
-            EventType.JOB_STATE_CHANGED,
-            source=source,
-            target=target,
-            cause=trigger,
-            implied=implied,
+            EventType.JOB_STATE_CHANGED, None, None, source, target, trigger, implied, None
         )
 
     def move_step(
@@ -84,15 +96,16 @@ class Draft:
                 f"{trigger} does not lead a step from {source} to {target}"
             )
         changes["state"] = target
+        attempt_no = changes.get("attempt_no", step.attempt_no)
         self._record(
             EventType.STEP_STATE_CHANGED,
-            step_id=step.step_id,
-            attempt_no=changes.get("attempt_no", step.attempt_no),
-            source=source,
-            target=target,
-            cause=trigger,
-            implied=implied,
-            detail=detail,
+            step.step_id,
+            attempt_no,
+            source,
+            target,
+            trigger,
+            implied,
+            detail,
         )
         return changes
 
@@ -102,19 +115,18 @@ class Draft:
             changes = self.step_changes[step.step_index] = {"updated_at": self.now}
         return changes
 
-    def change_attempt(self, step: Step, attempt: Attempt, **fields: object) -> None:
+    def change_attempt(self, step: Step, attempt_no: int, **fields: Any) -> None:
         """Change one entry of the step's history."""
         changes = self.changes_of(step)
         attempts = list(changes.get("attempts", step.attempts))
-        place = attempt.attempt_no - 1
-        attempts[place] = evolve(attempts[place], fields)
+        attempts[attempt_no - 1] = attempts[attempt_no - 1]._replace(**fields)
         changes["attempts"] = tuple(attempts)
 
     def note(
         self, type: EventType, step_id: str, attempt_no: int, cause: str, detail: str | None = None
     ) -> None:
         """Record something that moves no state."""
-        self._record(type, step_id=step_id, attempt_no=attempt_no, cause=cause, detail=detail)
+        self._record(type, step_id, attempt_no, cause=cause, detail=detail)
 
     def mark(self, outbox_id: str, state: OutboxState) -> None:
         self.marks = (*self.marks, OutboxMark(outbox_id, state))
@@ -153,7 +165,6 @@ class Draft:
     def _record(
         self,
         type: EventType,
-        *,
         step_id: str | None = None,
         attempt_no: int | None = None,
         source: str | None = None,
@@ -162,22 +173,8 @@ class Draft:
         implied: bool = False,
         detail: str | None = None,
     ) -> None:
-        seq = self.job.seq + len(self.events) + 1
-        self.events.append(
-            AuditEvent(
-                seq,
-                self.now,
-                type,
-                step_id,
-                attempt_no,
-                source,
-                target,
-                cause,
-                implied,
-                detail,
-                self.by,
-            )
-        )
+        place = (step_id, attempt_no, source, target, cause, implied, detail, self.by)
+        self.events.append(AuditEvent(self.job.seq + len(self.events) + 1, self.now, type, *place))
 
     def _finish(self, reply: ReplyAnswer | None = None, refusal: Refusal | None = None) -> Decision:
         if self.events:

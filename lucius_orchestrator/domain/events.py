@@ -120,7 +120,8 @@ class ResumeRequested:
     by: str = ""
 
 
-Timer = AckTimedOut | LeaseExpired | CeilingReached | RetryDue | DispatchStale | SlaExceeded
+TimerOfAttempt = AckTimedOut | LeaseExpired | CeilingReached | RetryDue | DispatchStale
+Timer = TimerOfAttempt | SlaExceeded
 Command = CancelRequested | PauseRequested | ResumeRequested
 Event = (
     Submitted

@@ -1,6 +1,5 @@
 """The moves that events share: start an attempt, acknowledge it, end it, end the job."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lucius_contract.audit import DeadLetterKind
@@ -10,22 +9,18 @@ from lucius_contract.states import TERMINAL_STEP_STATES, JobState, StepState
 from lucius_contract.timeouts import delay_after
 from lucius_contract.transitions import JobTrigger, StepTrigger
 from lucius_orchestrator.domain.aggregate import Attempt, Step
+from lucius_orchestrator.domain.decision import StepChanges
 from lucius_orchestrator.domain.directive import directive_row
 from lucius_orchestrator.domain.draft import Draft
 from lucius_orchestrator.domain.events import ResultReceived
 
 
-class Failure(NamedTuple):
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptEnd:
-    """How an attempt ended: by what, with which error, by which RESULT if by one."""
+class AttemptFailure(NamedTuple):
+    """How an attempt failed: by what, with which error, by which RESULT if by one."""
 
     trigger: StepTrigger
-    failure: Failure | None = None
+    code: str
+    message: str
     digest: str | None = None
 
 
@@ -58,7 +53,7 @@ def acknowledge(draft: Draft, step: Step, *, implied: bool) -> None:
     changes["next_attempt_at"] = None
     draft.change_attempt(
         step,
-        step.attempts[-1],
+        step.attempt_no,
         acknowledged_at=now,
         completed_at=None,
         outcome=None,
@@ -76,21 +71,17 @@ def succeed(draft: Draft, step: Step, result: ResultReceived) -> None:
     if not is_last and draft.job_state is not JobState.CANCELLING:
         size = _next_directive_bytes(draft, step, result)
         if size > DIRECTIVE_LIMIT:
-            failure = Failure(
-                ErrorCode.DIRECTIVE_TOO_LARGE,
-                f"with the artifacts of this step the next directive would have {size} bytes; "
-                f"at most {DIRECTIVE_LIMIT} are allowed: name fewer artifacts",
-            )
-            end = AttemptEnd(StepTrigger.RESULT_SUCCEEDED, failure, result.digest)
-            fail_for_good(draft, step, end)
+            fail_for_good(draft, step, _too_many_artifacts(size, result.digest))
             return
-    _end_step(
-        draft,
+    changes = _end_step(draft, step, StepState.SUCCEEDED, StepTrigger.RESULT_SUCCEEDED)
+    draft.change_attempt(
         step,
-        StepState.SUCCEEDED,
-        AttemptEnd(StepTrigger.RESULT_SUCCEEDED, digest=result.digest),
+        step.attempt_no,
+        completed_at=draft.now,
+        outcome=StepState.SUCCEEDED,
+        ended_by=StepTrigger.RESULT_SUCCEEDED,
+        result_digest=result.digest,
     )
-    changes = draft.changes_of(step)
     changes["artifacts"] = result.artifacts
     changes["artifacts_bytes"] = result.artifacts_bytes
     changes["result_ref"] = result.output_ref
@@ -104,51 +95,52 @@ def succeed(draft: Draft, step: Step, result: ResultReceived) -> None:
         _advance(draft, steps[step.step_index + 1])
 
 
-def fail_attempt(draft: Draft, step: Step, end: AttemptEnd) -> None:
+def fail_attempt(draft: Draft, step: Step, failure: AttemptFailure) -> None:
     """The attempt failed in a way worth repeating, if the job goes on and attempts are left."""
     if draft.job_state is JobState.CANCELLING:
-        cancel_step(draft, step, end)
+        cancel_step(draft, step, failure)
     elif step.attempt_no >= step.policy.max_attempts:
-        fail_for_good(draft, step, end)
+        fail_for_good(draft, step, failure)
     else:
-        _end_step(draft, step, StepState.FAILED_RETRY, end)
+        changes = _fail_step(draft, step, StepState.FAILED_RETRY, failure)
         wait = delay_after(step.attempt_no, step.policy.backoff, draft.fresh.jitter)
-        draft.changes_of(step)["next_attempt_at"] = draft.now + wait
+        changes["next_attempt_at"] = draft.now + wait
         if draft.job_state is JobState.PAUSING:
             draft.move_job(JobTrigger.NOTHING_IN_FLIGHT, JobState.PAUSED)
 
 
-def fail_for_good(draft: Draft, step: Step, end: AttemptEnd) -> None:
-    failure = _end_step(draft, step, StepState.FAILED_FINAL, end)
-    draft.dead_letter(DeadLetterKind.STEP, step.step_id, step.attempt_no, *failure)
+def fail_for_good(draft: Draft, step: Step, failure: AttemptFailure) -> None:
+    _fail_step(draft, step, StepState.FAILED_FINAL, failure)
+    draft.dead_letter(
+        DeadLetterKind.STEP, step.step_id, step.attempt_no, failure.code, failure.message
+    )
     if draft.job_state is JobState.CANCELLING:
         end_job(draft, JobTrigger.NOTHING_IN_FLIGHT, JobState.CANCELLED)
-    elif end.trigger is StepTrigger.SLA_EXCEEDED:
+    elif failure.trigger is StepTrigger.SLA_EXCEEDED:
         end_job(draft, JobTrigger.SLA_EXCEEDED, JobState.FAILED_FINAL, failure)
     else:
         end_job(draft, JobTrigger.STEP_FAILED, JobState.FAILED_FINAL, failure)
 
 
-def cancel_step(draft: Draft, step: Step, end: AttemptEnd) -> None:
+def cancel_step(draft: Draft, step: Step, failure: AttemptFailure) -> None:
     """The job is CANCELLING and its active step ended without a success or a final failure."""
-    _end_step(draft, step, StepState.CANCELLED, end)
+    _fail_step(draft, step, StepState.CANCELLED, failure)
     end_job(draft, JobTrigger.NOTHING_IN_FLIGHT, JobState.CANCELLED)
 
 
 def end_job(
-    draft: Draft, trigger: JobTrigger, target: JobState, failure: Failure | None = None
+    draft: Draft, trigger: JobTrigger, target: JobState, failure: AttemptFailure | None = None
 ) -> None:
     """The job ends and takes with it the steps that have not."""
     draft.move_job(trigger, target)
     draft.job_changes["completed_at"] = draft.now
     if failure is not None:
-        draft.job_changes["error_code"], draft.job_changes["error_message"] = failure
+        draft.job_changes["error_code"] = failure.code
+        draft.job_changes["error_message"] = failure.message
     for step in draft.aggregate.steps[draft.job.current_step_index :]:
         state = draft.step_changes.get(step.step_index, {}).get("state", step.state)
         if state not in TERMINAL_STEP_STATES:
-            changes = draft.move_step(step, StepTrigger.JOB_ENDED, StepState.CANCELLED)
-            changes["completed_at"] = draft.now
-            changes["next_attempt_at"] = None
+            _end_step(draft, step, StepState.CANCELLED, StepTrigger.JOB_ENDED)
 
 
 def _advance(draft: Draft, following: Step) -> None:
@@ -161,29 +153,46 @@ def _advance(draft: Draft, following: Step) -> None:
         dispatch(draft, following, StepTrigger.ENQUEUED)
 
 
-def _end_step(draft: Draft, step: Step, target: StepState, end: AttemptEnd) -> Failure:
-    failure = end.failure or Failure("", "")
-    changes = draft.move_step(step, end.trigger, target, detail=failure.code or None)
+def _end_step(
+    draft: Draft, step: Step, target: StepState, trigger: StepTrigger, detail: str | None = None
+) -> StepChanges:
+    """The step leaves what it was doing; no deadline of the attempt counts any more."""
+    changes = draft.move_step(step, trigger, target, detail=detail)
     changes["ack_deadline"] = None
     changes["ceiling_at"] = None
     changes["next_attempt_at"] = None
     if target is not StepState.FAILED_RETRY:
         changes["completed_at"] = draft.now
-    if end.failure is not None:
-        changes["last_error_code"], changes["last_error_message"] = failure
-    attempt = changes.get("attempts", step.attempts)[-1]
-    if attempt.outcome is None:
+    return changes
+
+
+def _fail_step(draft: Draft, step: Step, target: StepState, failure: AttemptFailure) -> StepChanges:
+    trigger, code, message, digest = failure
+    changes = _end_step(draft, step, target, trigger, code)
+    changes["last_error_code"] = code
+    changes["last_error_message"] = message
+    if changes.get("attempts", step.attempts)[-1].outcome is None:
         draft.change_attempt(
             step,
-            attempt,
+            step.attempt_no,
             completed_at=draft.now,
             outcome=target,
-            ended_by=end.trigger,
-            error_code=failure.code or None,
-            error_message=failure.message or None,
-            result_digest=end.digest,
+            ended_by=trigger,
+            error_code=code,
+            error_message=message,
+            result_digest=digest,
         )
-    return failure
+    return changes
+
+
+def _too_many_artifacts(size: int, digest: str) -> AttemptFailure:
+    return AttemptFailure(
+        StepTrigger.RESULT_SUCCEEDED,
+        ErrorCode.DIRECTIVE_TOO_LARGE,
+        f"with the artifacts of this step the next directive would have {size} bytes; "
+        f"at most {DIRECTIVE_LIMIT} are allowed: name fewer artifacts",
+        digest,
+    )
 
 
 def _next_directive_bytes(draft: Draft, step: Step, result: ResultReceived) -> int:

@@ -14,7 +14,7 @@ from lucius_orchestrator.domain.events import (
     OutboxFailed,
     OutboxSent,
 )
-from lucius_orchestrator.domain.moves import AttemptEnd, Failure, fail_attempt, fail_for_good
+from lucius_orchestrator.domain.moves import AttemptFailure, fail_attempt, fail_for_good
 
 
 def on_sent(draft: Draft, event: OutboxSent) -> Decision:
@@ -27,7 +27,8 @@ def on_sent(draft: Draft, event: OutboxSent) -> Decision:
         _await_ack(draft, step)
         return draft.decided()
     # A reply, a timer or a command was faster; the history still learns when it was sent.
-    draft.change_attempt(*made, sent_at=made[1].sent_at or draft.now)
+    sent_step, attempt = made
+    draft.change_attempt(sent_step, attempt.attempt_no, sent_at=attempt.sent_at or draft.now)
     return _recorded(draft, event, OutboxState.SENT)
 
 
@@ -40,9 +41,9 @@ def on_failed(draft: Draft, event: OutboxFailed) -> Decision:
     step = _awaiting_publish(draft, event)
     if step is None:
         return _recorded(draft, event, OutboxState.FAILED_FINAL)
-    end = AttemptEnd(StepTrigger.DISPATCH_FAILED, Failure(event.code, event.message))
+    failure = AttemptFailure(StepTrigger.DISPATCH_FAILED, event.code, event.message)
     # A directive that is too large stays too large: another attempt would meet the same end.
-    (fail_attempt if ERRORS[event.code].retryable else fail_for_good)(draft, step, end)
+    (fail_attempt if ERRORS[event.code].retryable else fail_for_good)(draft, step, failure)
     return draft.decided()
 
 
@@ -88,7 +89,7 @@ def _awaiting_publish(draft: Draft, event: OfAttempt) -> Step | None:
 def _await_ack(draft: Draft, step: Step) -> None:
     changes = draft.move_step(step, StepTrigger.PUBLISHED, StepState.AWAITING_ACK)
     changes["ack_deadline"] = draft.now + step.policy.ack_timeout
-    draft.change_attempt(step, step.attempts[-1], sent_at=draft.now)
+    draft.change_attempt(step, step.attempt_no, sent_at=draft.now)
 
 
 def _recorded(draft: Draft, event: OfAttempt, row: OutboxState) -> Decision:

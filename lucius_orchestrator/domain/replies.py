@@ -21,8 +21,7 @@ from lucius_orchestrator.domain.events import (
     ResultReceived,
 )
 from lucius_orchestrator.domain.moves import (
-    AttemptEnd,
-    Failure,
+    AttemptFailure,
     acknowledge,
     cancel_step,
     fail_attempt,
@@ -31,7 +30,6 @@ from lucius_orchestrator.domain.moves import (
 )
 
 _ENDED_WITHOUT_REPLY = frozenset({StepTrigger.ACK_TIMEOUT, StepTrigger.DISPATCH_FAILED})
-_NO_ERROR_GIVEN = Failure(ErrorCode.INTERNAL, "the service gave no error")
 
 
 def on_ack(draft: Draft, event: AckReceived) -> Decision:
@@ -69,17 +67,17 @@ def _apply_result(draft: Draft, step: Step, event: ResultReceived) -> None:
     if event.outcome is Outcome.SUCCEEDED:
         succeed(draft, step, event)
         return
-    failure = _NO_ERROR_GIVEN
-    if event.error_code is not None:
-        failure = Failure(event.error_code, event.error_message or "")
+    code = event.error_code or ErrorCode.INTERNAL
+    message = "the service gave no error" if event.error_code is None else event.error_message or ""
     if event.outcome is Outcome.FAILED_RETRY:
-        fail_attempt(draft, step, AttemptEnd(StepTrigger.RESULT_RETRYABLE, failure, event.digest))
+        failure = AttemptFailure(StepTrigger.RESULT_RETRYABLE, code, message, event.digest)
+        fail_attempt(draft, step, failure)
         return
-    end = AttemptEnd(StepTrigger.RESULT_FINAL, failure, event.digest)
-    if failure.code == ErrorCode.CANCELLED and draft.job_state is JobState.CANCELLING:
-        cancel_step(draft, step, end)
+    failure = AttemptFailure(StepTrigger.RESULT_FINAL, code, message, event.digest)
+    if code == ErrorCode.CANCELLED and draft.job_state is JobState.CANCELLING:
+        cancel_step(draft, step, failure)
     else:
-        fail_for_good(draft, step, end)
+        fail_for_good(draft, step, failure)
 
 
 def _gate(draft: Draft, event: ReplyReceived) -> Step | Decision:
@@ -123,7 +121,7 @@ def _ignored(draft: Draft, step: Step, event: ReplyReceived, verdict: Verdict) -
         draft.changes_of(step)["stray_replies"] = seen + 1
     else:
         seen = attempt.ignored_replies
-        draft.change_attempt(step, attempt, ignored_replies=seen + 1)
+        draft.change_attempt(step, event.attempt_no, ignored_replies=seen + 1)
     if seen < RECORDED_SINGLY:
         draft.note(
             EventType.REPLY_IGNORED,

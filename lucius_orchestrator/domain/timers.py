@@ -4,8 +4,10 @@ A timer event names the attempt, the lease and the deadline it was set for. If a
 since, or the time has not come by the clock of the one who decides, it means nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
 
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.errors import ErrorCode
@@ -28,10 +30,10 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
     SlaExceeded,
     Timer,
+    TimerOfAttempt,
 )
 from lucius_orchestrator.domain.moves import (
-    AttemptEnd,
-    Failure,
+    AttemptFailure,
     cancel_step,
     dispatch,
     end_job,
@@ -39,33 +41,51 @@ from lucius_orchestrator.domain.moves import (
     fail_for_good,
 )
 
-_NO_ACK = Failure(ErrorCode.ACK_TIMEOUT, "no ACK came in time")
-_NO_RESULT = Failure(ErrorCode.LEASE_EXPIRED, "the lease ran out without a RESULT")
-_TOO_LONG = Failure(ErrorCode.ATTEMPT_TIMEOUT, "the attempt reached its ceiling")
-_SLA = Failure(ErrorCode.SLA_EXCEEDED, "the job did not end within its SLA")
+_SLA = AttemptFailure(
+    StepTrigger.SLA_EXCEEDED, ErrorCode.SLA_EXCEEDED, "the job did not end within its SLA"
+)
 
 
-def on_ack_timeout(draft: Draft, event: AckTimedOut) -> Decision:
-    step = draft.aggregate.active
-    if step.state is not StepState.AWAITING_ACK or not _due(draft, event, step.ack_deadline):
+class _AttemptOver(NamedTuple):
+    """In which state a deadline ends the attempt, which deadline it is, and how it ends."""
+
+    state: StepState
+    deadline: Callable[[Step], datetime | None]
+    failure: AttemptFailure
+
+
+_ATTEMPT_OVER: Mapping[type[AttemptTimer], _AttemptOver] = {
+    AckTimedOut: _AttemptOver(
+        StepState.AWAITING_ACK,
+        attrgetter("ack_deadline"),
+        AttemptFailure(StepTrigger.ACK_TIMEOUT, ErrorCode.ACK_TIMEOUT, "no ACK came in time"),
+    ),
+    LeaseExpired: _AttemptOver(
+        StepState.IN_PROGRESS,
+        attrgetter("lease_expires_at"),
+        AttemptFailure(
+            StepTrigger.LEASE_EXPIRED,
+            ErrorCode.LEASE_EXPIRED,
+            "the lease ran out without a RESULT",
+        ),
+    ),
+    CeilingReached: _AttemptOver(
+        StepState.IN_PROGRESS,
+        attrgetter("ceiling_at"),
+        AttemptFailure(
+            StepTrigger.ATTEMPT_TIMEOUT,
+            ErrorCode.ATTEMPT_TIMEOUT,
+            "the attempt reached its ceiling",
+        ),
+    ),
+}
+
+
+def on_attempt_over(draft: Draft, event: AckTimedOut | LeaseExpired | CeilingReached) -> Decision:
+    step, over = draft.aggregate.active, _ATTEMPT_OVER[type(event)]
+    if step.state is not over.state or not _due(draft, event, over.deadline(step)):
         return NOTHING
-    fail_attempt(draft, step, AttemptEnd(StepTrigger.ACK_TIMEOUT, _NO_ACK))
-    return draft.decided()
-
-
-def on_lease_expired(draft: Draft, event: LeaseExpired) -> Decision:
-    step = draft.aggregate.active
-    if step.state is not StepState.IN_PROGRESS or not _due(draft, event, step.lease_expires_at):
-        return NOTHING
-    fail_attempt(draft, step, AttemptEnd(StepTrigger.LEASE_EXPIRED, _NO_RESULT))
-    return draft.decided()
-
-
-def on_ceiling(draft: Draft, event: CeilingReached) -> Decision:
-    step = draft.aggregate.active
-    if step.state is not StepState.IN_PROGRESS or not _due(draft, event, step.ceiling_at):
-        return NOTHING
-    fail_attempt(draft, step, AttemptEnd(StepTrigger.ATTEMPT_TIMEOUT, _TOO_LONG))
+    fail_attempt(draft, step, over.failure)
     return draft.decided()
 
 
@@ -85,14 +105,13 @@ def on_sla_exceeded(draft: Draft, event: SlaExceeded) -> Decision:
         return NOTHING
     if draft.now < job.sla_deadline:
         return NOTHING
-    end = AttemptEnd(StepTrigger.SLA_EXCEEDED, _SLA)
     if job.state is JobState.CANCELLING:
-        cancel_step(draft, step, end)
+        cancel_step(draft, step, _SLA)
     elif step.state is StepState.PENDING:
-        draft.dead_letter(DeadLetterKind.JOB, None, None, *_SLA)
+        draft.dead_letter(DeadLetterKind.JOB, None, None, _SLA.code, _SLA.message)
         end_job(draft, JobTrigger.SLA_EXCEEDED, JobState.FAILED_FINAL, _SLA)
     else:
-        fail_for_good(draft, step, end)
+        fail_for_good(draft, step, _SLA)
     return draft.decided()
 
 
@@ -112,14 +131,9 @@ def next_deadline(aggregate: Aggregate) -> datetime | None:
     return min((timer.deadline for timer in armed(aggregate)), default=None)
 
 
-_AttemptTimerKind = (
-    type[AckTimedOut] | type[LeaseExpired] | type[CeilingReached] | type[RetryDue]
-) | type[DispatchStale]
-
-
 def _attempt_deadlines(
     job_state: JobState, step: Step
-) -> Iterator[tuple[_AttemptTimerKind, datetime | None]]:
+) -> Iterator[tuple[type[TimerOfAttempt], datetime | None]]:
     if step.state is StepState.DISPATCHING:
         yield DispatchStale, step.attempts[-1].dispatched_at + step.policy.stale_dispatch
     elif step.state is StepState.AWAITING_ACK:
