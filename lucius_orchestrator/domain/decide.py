@@ -53,7 +53,7 @@ def decide(aggregate: Aggregate, event: Event, now: datetime, fresh: Fresh) -> D
     Pure: the same arguments give the same decision. It never raises for what a job, a service or a
     caller does; what no transition table allows comes back as a refusal.
     """
-    draft = Draft(aggregate, now, fresh, getattr(event, "by", ""))
+    draft = Draft(aggregate, now, fresh, getattr(event, "by", None))
     try:
         return _HANDLERS[type(event)](draft, event)
     except IllegalTransitionError as illegal:

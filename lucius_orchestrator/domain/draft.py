@@ -56,12 +56,14 @@ class Draft:
         "step_changes",
     )
 
-    def __init__(self, aggregate: Aggregate, now: datetime, fresh: Fresh, by: str = "") -> None:
+    def __init__(
+        self, aggregate: Aggregate, now: datetime, fresh: Fresh, by: str | None = None
+    ) -> None:
         self.aggregate = aggregate
         self.job: Job = aggregate.job
         self.now = now
         self.fresh = fresh
-        self.by = by or None
+        self.by = by
         self.job_state = aggregate.job.state
         self.job_changes: JobChanges = {}
         self.step_changes: dict[int, StepChanges] = {}
@@ -150,17 +152,13 @@ class Draft:
         return self._finish(reply=ReplyAnswer(verdict, lease_expires_at, cancel_requested))
 
     def refused(self, code: ErrorCode, reason: str, cause: str) -> Decision:
-        """Nothing changes but the record that it was asked for."""
+        """Drop what was drafted; all that changes is the record that it was asked for."""
         job = self.job
-        refusals = job.refusals
-        self.job_changes = {"refusals": refusals + 1}
-        self.step_changes = {}
-        self.outbox = self.marks = ()
-        self.events = []
-        self.dead_letters = []
-        if refusals < RECORDED_SINGLY:
-            self._record(EventType.REFUSED, source=job.state, cause=cause, detail=reason)
-        return self._finish(refusal=Refusal(code, reason))
+        record = Draft(self.aggregate, self.now, self.fresh, self.by)
+        record.job_changes["refusals"] = job.refusals + 1
+        if job.refusals < RECORDED_SINGLY:
+            record._record(EventType.REFUSED, source=job.state, cause=cause, detail=reason)
+        return record._finish(refusal=Refusal(code, reason))
 
     def _record(
         self,

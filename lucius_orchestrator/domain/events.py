@@ -69,7 +69,7 @@ class AttemptTimer(OfAttempt):
     """A deadline of one attempt has passed; `by` names who noticed, for the audit trail."""
 
     deadline: datetime
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +102,22 @@ class DispatchStale(AttemptTimer):
 @dataclass(frozen=True, slots=True)
 class SlaExceeded:
     deadline: datetime
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PauseRequested:
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeRequested:
-    by: str = ""
+    by: str | None = None
 
 
 TimerOfAttempt = AckTimedOut | LeaseExpired | CeilingReached | RetryDue | DispatchStale
