@@ -67,7 +67,6 @@ docs: generate ## build the documentation into site/
 bench: setup ## run every benchmark and end with a table
 	$(PY) -m benchmarks
 
-.PHONY: bench-%
 bench-%: setup
 	@$(PY) -m benchmarks.bench_$*
 

@@ -97,7 +97,7 @@ class Artifact(Document):
     media_type: str = "application/octet-stream"
 
 
-def read_object(raw: bytes | str, limit: int | None = None) -> Mapping[str, Any]:
+def read_object(raw: bytes, limit: int | None = None) -> Mapping[str, Any]:
     """Parse a JSON object of a version that this contract speaks."""
     if limit is not None and len(raw) > limit:
         raise ContractError(

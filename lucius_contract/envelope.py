@@ -71,7 +71,7 @@ class Envelope(Document):
         return MODE_SPELLINGS[self.mode] if self.mode else None
 
 
-def parse_envelope(raw: bytes | str, policy: RefPolicy) -> Envelope:
+def parse_envelope(raw: bytes, policy: RefPolicy) -> Envelope:
     """Read a request and check all that needs no configuration but the ref policy."""
     envelope = Envelope.read(read_object(raw))
     size = len(pydantic_core.to_json(envelope.payload))

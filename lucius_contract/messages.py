@@ -204,11 +204,11 @@ _REPLIES: dict[str, type[Ack] | type[Result] | type[Heartbeat]] = {
 }
 
 
-def parse_directive(raw: bytes | str) -> Directive:
+def parse_directive(raw: bytes) -> Directive:
     return Directive.read(read_object(raw, DIRECTIVE_LIMIT))
 
 
-def parse_reply(raw: bytes | str) -> Reply:
+def parse_reply(raw: bytes) -> Reply:
     value = read_object(raw, REPLY_LIMIT)
     model = _REPLIES.get(str(value.get("type")))
     if model is None:

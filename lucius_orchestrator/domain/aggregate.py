@@ -32,13 +32,17 @@ class StepPolicy:
 
     ack_timeout: timedelta = timeouts.ACK_TIMEOUT
     lease: timedelta = timeouts.LEASE
-    heartbeat: timedelta = timeouts.LEASE / timeouts.HEARTBEATS_PER_LEASE
+    heartbeat: timedelta | None = None
     ceiling: timedelta = timeouts.ATTEMPT_CEILING
     max_attempts: int = timeouts.MAX_ATTEMPTS
     backoff: timeouts.Delays = timeouts.RETRY_BACKOFF
     dispatch_backoff: timeouts.Delays = timeouts.DISPATCH_BACKOFF
     stale_dispatch: timedelta = timeouts.STALE_DISPATCH
     reply_via: ReplyVia = ReplyVia.HTTP
+
+    @property
+    def heartbeat_interval(self) -> timedelta:
+        return self.heartbeat or self.lease / timeouts.HEARTBEATS_PER_LEASE
 
     def dispatch_lease(self) -> timedelta:
         """From the enqueue of a directive: time to publish it, to acknowledge it, to work."""

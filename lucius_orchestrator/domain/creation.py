@@ -100,7 +100,7 @@ def _new_step(plan: JobPlan, job: Job, index: int, now: datetime) -> Step:
         created_at=now,
         updated_at=now,
     )
-    size = directive_bytes(job, step)
+    size = directive_bytes(job, step, (earlier.step_type for earlier in plan.steps[:index]))
     if size > DIRECTIVE_LIMIT:
         raise ContractError(
             ErrorCode.TOO_LARGE,

@@ -1,7 +1,7 @@
 """The DIRECTIVE of an attempt, as an outbox row."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pydantic_core
@@ -65,9 +65,9 @@ def directive_body(
         "step_type": step.step_type,
         "attempt_no": attempt_no,
         "lease_id": lease_id,
-        "lease_expires_at": lease_expires_at.isoformat()[: -len("+00:00")] + "Z",
+        "lease_expires_at": _on_the_wire(lease_expires_at),
         "lease_seconds": policy.lease.total_seconds(),
-        "heartbeat_seconds": policy.heartbeat.total_seconds(),
+        "heartbeat_seconds": policy.heartbeat_interval.total_seconds(),
         "input_ref": step.input_ref,
         "workspace_ref": step.workspace_ref,
         "output_ref": step.output_ref,
@@ -81,12 +81,18 @@ def directive_body(
     }
 
 
-def directive_bytes(job: Job, step: Step) -> int:
+def directive_bytes(job: Job, step: Step, earlier_types: Iterable[str]) -> int:
     """The size of a step's directive before any artifact of earlier steps is in it."""
+    nothing_yet: Prior = dict.fromkeys(earlier_types, ())
+    lease_id = "0" * 2 * LEASE_BYTES
     body = directive_body(
-        job, step, step.policy.max_attempts, "0" * 2 * LEASE_BYTES, job.created_at, {}
+        job, step, step.policy.max_attempts, lease_id, job.created_at, nothing_yet
     )
     return len(pydantic_core.to_json(body)) + ENVELOPE_ALLOWANCE
+
+
+def _on_the_wire(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _prior(draft: Draft, step: Step) -> Prior:

@@ -20,12 +20,12 @@ from lucius_orchestrator.domain.decision import (
     ReplyAnswer,
     StepChanges,
 )
+from lucius_orchestrator.domain.events import ReplyReceived
 
 RECORDED_SINGLY = 50
 """Replies and refusals beyond this many per attempt or job are counted, not recorded."""
 
 _CANCEL_REQUESTED = frozenset({JobState.CANCELLING, JobState.CANCELLED})
-_NOWHERE: frozenset[StepState] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Draft:
         """Record the hop and return the step's changes, to be filled by the caller."""
         changes = self.changes_of(step)
         source = changes.get("state", step.state)
-        if target not in STEP_TARGETS.get((source, trigger), _NOWHERE):
+        if target not in STEP_TARGETS.get((source, trigger), ()):
             raise IllegalTransitionError(
                 f"{trigger} does not lead a step from {source} to {target}"
             )
@@ -146,8 +146,11 @@ class Draft:
     def decided(self) -> Decision:
         return self._finish()
 
-    def answered(self, step: Step, verdict: Verdict) -> Decision:
-        lease_expires_at = self.changes_of(step).get("lease_expires_at", step.lease_expires_at)
+    def answered(self, step: Step, reply: ReplyReceived, verdict: Verdict) -> Decision:
+        """The answer to a reply; only the current attempt is told how long its lease lasts."""
+        lease_expires_at = None
+        if reply.lease_id == step.lease_id:
+            lease_expires_at = self.changes_of(step).get("lease_expires_at", step.lease_expires_at)
         cancel_requested = self.job_state in _CANCEL_REQUESTED
         return self._finish(reply=ReplyAnswer(verdict, lease_expires_at, cancel_requested))
 

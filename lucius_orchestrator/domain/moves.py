@@ -95,11 +95,13 @@ def succeed(draft: Draft, step: Step, result: ResultReceived) -> None:
         _advance(draft, steps[step.step_index + 1])
 
 
-def fail_attempt(draft: Draft, step: Step, failure: AttemptFailure) -> None:
-    """The attempt failed in a way worth repeating, if the job goes on and attempts are left."""
+def fail_attempt(
+    draft: Draft, step: Step, failure: AttemptFailure, *, worth_retrying: bool = True
+) -> None:
+    """The attempt failed; another follows if the job goes on, attempts are left and it may help."""
     if draft.job_state is JobState.CANCELLING:
         cancel_step(draft, step, failure)
-    elif step.attempt_no >= step.policy.max_attempts:
+    elif not worth_retrying or step.attempt_no >= step.policy.max_attempts:
         fail_for_good(draft, step, failure)
     else:
         changes = _fail_step(draft, step, StepState.FAILED_RETRY, failure)

@@ -9,12 +9,13 @@ from lucius_orchestrator.domain.decision import NOTHING, Decision
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.draft import Draft
 from lucius_orchestrator.domain.events import (
+    ERROR_MESSAGE_LIMIT,
     DispatchStale,
     OfAttempt,
     OutboxFailed,
     OutboxSent,
 )
-from lucius_orchestrator.domain.moves import AttemptFailure, fail_attempt, fail_for_good
+from lucius_orchestrator.domain.moves import AttemptFailure, fail_attempt
 
 
 def on_sent(draft: Draft, event: OutboxSent) -> Decision:
@@ -33,17 +34,18 @@ def on_sent(draft: Draft, event: OutboxSent) -> Decision:
 
 
 def on_failed(draft: Draft, event: OutboxFailed) -> Decision:
+    message = event.message[:ERROR_MESSAGE_LIMIT]
     if _made(draft, event) is not None:
         draft.mark(_row_of(draft, event), OutboxState.FAILED_FINAL)
         draft.dead_letter(
-            DeadLetterKind.OUTBOX, event.step_id, event.attempt_no, event.code, event.message
+            DeadLetterKind.OUTBOX, event.step_id, event.attempt_no, event.code, message
         )
     step = _awaiting_publish(draft, event)
     if step is None:
         return _recorded(draft, event, OutboxState.FAILED_FINAL)
-    failure = AttemptFailure(StepTrigger.DISPATCH_FAILED, event.code, event.message)
+    failure = AttemptFailure(StepTrigger.DISPATCH_FAILED, event.code, message)
     # A directive that is too large stays too large: another attempt would meet the same end.
-    (fail_attempt if ERRORS[event.code].retryable else fail_for_good)(draft, step, failure)
+    fail_attempt(draft, step, failure, worth_retrying=ERRORS[event.code].retryable)
     return draft.decided()
 
 

@@ -39,7 +39,7 @@ def on_ack(draft: Draft, event: AckReceived) -> Decision:
     if gated.state is StepState.IN_PROGRESS:
         return _ignored(draft, gated, event, Verdict.DUPLICATE)
     acknowledge(draft, gated, implied=False)
-    return draft.answered(gated, Verdict.APPLIED)
+    return draft.answered(gated, event, Verdict.APPLIED)
 
 
 def on_heartbeat(draft: Draft, event: HeartbeatReceived) -> Decision:
@@ -50,7 +50,7 @@ def on_heartbeat(draft: Draft, event: HeartbeatReceived) -> Decision:
         draft.changes_of(gated)["lease_expires_at"] = draft.now + gated.policy.lease
     else:
         acknowledge(draft, gated, implied=True)
-    return draft.answered(gated, Verdict.APPLIED)
+    return draft.answered(gated, event, Verdict.APPLIED)
 
 
 def on_result(draft: Draft, event: ResultReceived) -> Decision:
@@ -60,7 +60,7 @@ def on_result(draft: Draft, event: ResultReceived) -> Decision:
     if gated.state is not StepState.IN_PROGRESS:
         acknowledge(draft, gated, implied=True)
     _apply_result(draft, gated, event)
-    return draft.answered(gated, Verdict.APPLIED)
+    return draft.answered(gated, event, Verdict.APPLIED)
 
 
 def _apply_result(draft: Draft, step: Step, event: ResultReceived) -> None:
@@ -130,4 +130,4 @@ def _ignored(draft: Draft, step: Step, event: ReplyReceived, verdict: Verdict) -
             cause=type(event).__name__,
             detail=verdict,
         )
-    return draft.answered(step, verdict)
+    return draft.answered(step, event, verdict)

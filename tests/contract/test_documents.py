@@ -29,7 +29,7 @@ def ack(**members: Any) -> Ack:
     return Ack(**(fields | {"attempt_no": 1, "lease_id": "l", "timestamp": NOON} | members))
 
 
-def envelope(**members: Any) -> str:
+def envelope(**members: Any) -> bytes:
     request = {
         "tenant_id": "acme",
         "request_type": "OCR",
@@ -38,7 +38,7 @@ def envelope(**members: Any) -> str:
         "payload": {},
         "schema_version": "1",
     }
-    return json.dumps(request | members)
+    return json.dumps(request | members).encode()
 
 
 def test_wire_names_are_written_and_python_names_are_not_read() -> None:
@@ -56,7 +56,7 @@ def test_instants_are_kept_and_written_in_utc() -> None:
 def test_the_callback_token_is_not_in_the_repr() -> None:
     case = next(p.values[0] for p in vectors("messages", "valid") if "HTTP" in str(p.id))
     secret = "hunter2"  # noqa: S105
-    directive = parse_directive(json.dumps({**case["document"], "callback_token": secret}))
+    directive = parse_directive(json.dumps({**case["document"], "callback_token": secret}).encode())
     assert directive.callback_token == secret
     assert secret not in repr(directive)
 
@@ -71,6 +71,14 @@ def test_a_message_id_is_the_same_for_the_same_message() -> None:
 def test_a_message_over_its_limit_is_too_large(parse: Any, limit: int) -> None:
     with pytest.raises(ContractError) as refused:
         parse(b"{" + b" " * limit)
+    assert refused.value.code is ErrorCode.TOO_LARGE
+
+
+def test_limits_count_bytes_not_characters() -> None:
+    text = json.dumps({"note": "ü" * (REPLY_LIMIT // 2)}, ensure_ascii=False)
+    assert len(text) < REPLY_LIMIT
+    with pytest.raises(ContractError) as refused:
+        parse_reply(text.encode())
     assert refused.value.code is ErrorCode.TOO_LARGE
 
 

@@ -1,8 +1,8 @@
 """Every state that a job can be in, and everything that can happen to it there."""
 
-import copy
 from collections.abc import Callable, Iterator
 
+from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Outcome
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.domain.aggregate import StepPolicy
@@ -57,6 +57,7 @@ HAPPENINGS: dict[str, Callable[[Scenario], Scenario]] = {
     "submitted": lambda s: s.submitted(),
     "outbox sent": lambda s: s.sent(),
     "outbox failed": lambda s: s.unpublishable(),
+    "outbox failed, too large": lambda s: s.unpublishable(ErrorCode.DIRECTIVE_TOO_LARGE),
     "dispatch stale, row PENDING": lambda s: _stale(s, OutboxState.PENDING),
     "dispatch stale, row SENT": lambda s: _stale(s, OutboxState.SENT),
     "ACK": lambda s: s.acked(),
@@ -83,7 +84,7 @@ def _stale(scenario: Scenario, row: OutboxState) -> Scenario:
 
 def outcome_of(situation: str, happening: str) -> str:
     """What happens, in words: `job/step`, then what the one who asked is told."""
-    scenario = copy.copy(SITUATIONS[situation]())
+    scenario = SITUATIONS[situation]()
     before, asked = scenario.states, len(scenario.decisions)
     index = scenario.aggregate.job.current_step_index
     HAPPENINGS[happening](scenario)

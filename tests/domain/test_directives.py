@@ -1,9 +1,10 @@
 """What goes out: one directive row per attempt, pinned, complete, and within its limit."""
 
 import dataclasses
-from datetime import timedelta
+from datetime import timedelta, timezone
 from typing import get_type_hints
 
+import pydantic_core
 import pytest
 
 from lucius_contract.errors import ContractError, ErrorCode
@@ -19,7 +20,8 @@ from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_orchestrator.domain.aggregate import Job, ReplyVia, Step, StepPolicy
 from lucius_orchestrator.domain.creation import StepPlan, new_job
 from lucius_orchestrator.domain.decision import JobChanges, StepChanges
-from lucius_orchestrator.domain.events import OutboxFailed, OutboxSent
+from lucius_orchestrator.domain.directive import ENVELOPE_ALLOWANCE
+from lucius_orchestrator.domain.events import ERROR_MESSAGE_LIMIT, OutboxFailed, OutboxSent
 from tests.domain.scenario import ARTIFACT, START, Scenario, a_plan
 
 
@@ -75,12 +77,37 @@ def test_a_message_id_fits_the_bus() -> None:
     assert len(job.last.outbox[0].message_id) <= 128
 
 
+def test_times_on_the_wire_are_utc_whatever_zone_the_clock_has() -> None:
+    job = Scenario.new()
+    job.now = job.now.astimezone(timezone(timedelta(hours=2)))
+    (row,) = job.submitted().last.outbox
+    assert Directive.read(row.body).lease_expires_at == row.expires_at
+
+
+def test_heartbeats_are_due_three_times_a_lease_unless_the_protocol_says_otherwise() -> None:
+    minute = timedelta(minutes=1)
+    intervals = [
+        Scenario.new(1, policy).submitted().last.outbox[0].body["heartbeat_seconds"]
+        for policy in (StepPolicy(lease=minute), StepPolicy(lease=minute, heartbeat=minute / 6))
+    ]
+    assert intervals == [20, 10]
+
+
 class TestPublishing:
     def test_a_directive_that_can_never_be_published_ends_its_attempt(self) -> None:
         job = Scenario.new().submitted().unpublishable()
         assert job.active.state is StepState.FAILED_RETRY
         (letter,) = job.last.dead_letters
         assert (letter.kind, letter.attempt_no, letter.code) == ("OUTBOX", 1, "DISPATCH_FAILED")
+
+    def test_while_cancelling_even_one_that_is_too_large_cancels_the_step(self) -> None:
+        job = Scenario.new().submitted().cancel().unpublishable(ErrorCode.DIRECTIVE_TOO_LARGE)
+        assert job.states == (JobState.CANCELLED, StepState.CANCELLED)
+
+    def test_what_the_bus_says_is_cut_to_a_length_that_rows_can_hold(self) -> None:
+        job = Scenario.new().submitted()
+        job.happens(OutboxFailed(*job.identity(), message="x" * 5000))
+        assert job.active.last_error_message == "x" * ERROR_MESSAGE_LIMIT
 
     def test_one_that_is_too_large_is_not_tried_again(self) -> None:
         job = Scenario.new().submitted().unpublishable(ErrorCode.DIRECTIVE_TOO_LARGE)
@@ -126,10 +153,22 @@ class TestCreation:
             new_job(dataclasses.replace(a_plan(), steps=(huge,)), START)
         assert refused.value.code is ErrorCode.TOO_LARGE
 
-    def test_the_measured_size_covers_the_real_directive(self) -> None:
-        job = Scenario.new().submitted()
-        real = len(Directive.read(job.last.outbox[0].body).to_bytes())
-        assert real <= job.active.directive_bytes
+    def test_the_measured_size_covers_every_real_directive(self) -> None:
+        names = ["OCR" + "X" * 100, "ÄÖÜ" * 40, "SIS"]
+        plan = a_plan()
+        steps = tuple(
+            dataclasses.replace(step, step_type=name)
+            for step, name in zip(plan.steps, names, strict=True)
+        )
+        job = Scenario(new_job(dataclasses.replace(plan, steps=steps), START)).submitted()
+        artifacts = (ARTIFACT,) * 9
+        size = len(pydantic_core.to_json(artifacts))
+        job.succeeds(artifacts=artifacts, artifacts_bytes=size)
+        job.succeeds(artifacts=artifacts, artifacts_bytes=size)
+        for row, step, carried in zip(job.directives, job.aggregate.steps, (0, 1, 2), strict=True):
+            measured = step.directive_bytes + carried * size
+            real = len(pydantic_core.to_json(row.body))
+            assert real <= measured - ENVELOPE_ALLOWANCE + 16  # digits of a fraction of a second
 
 
 @pytest.mark.parametrize(("changes", "row"), [(JobChanges, Job), (StepChanges, Step)])

@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from lucius_contract.audit import EventType, Verdict
+from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Directive, Outcome
 from lucius_contract.states import (
     ADVANCING_JOB_STATES,
@@ -51,6 +52,11 @@ from tests.domain.scenario import TENANT, Scenario
 from tests.domain.test_product import is_legal
 
 Identity = tuple[str, int, str]
+REFUSED_BY_THE_BUS = [
+    ErrorCode.DISPATCH_FAILED,
+    ErrorCode.DISPATCH_FAILED,
+    ErrorCode.DIRECTIVE_TOO_LARGE,
+]
 NEVER_MADE: list[Identity] = [("step_01", 1, "forged"), ("step_02", 9, "forged")]
 
 
@@ -101,6 +107,8 @@ class CarelessWorld(RuleBasedStateMachine):
             self.digests[identity] = event.digest
             # A late RESULT passes through FAILED_RETRY unseen: it was answered after all.
             self.gave_up_unanswered = False
+        for holds in INVARIANTS:
+            holds(self)
 
     def judge(self, reply: ReplyReceived) -> Verdict | None:
         """The contract's verdict, found from what this test saw and not from the rows' history."""
@@ -157,9 +165,9 @@ class CarelessWorld(RuleBasedStateMachine):
     def publish(self, data: st.DataObject) -> None:
         self.happens(OutboxSent(*self.identity(data)))
 
-    @rule(data=st.data())
-    def fail_to_publish(self, data: st.DataObject) -> None:
-        self.happens(OutboxFailed(*self.identity(data)))
+    @rule(data=st.data(), code=st.sampled_from(REFUSED_BY_THE_BUS))
+    def fail_to_publish(self, data: st.DataObject, code: ErrorCode) -> None:
+        self.happens(OutboxFailed(*self.identity(data), code))
 
     @rule(data=st.data(), tenant=st.sampled_from([TENANT, TENANT, TENANT, "other"]))
     def ack(self, data: st.DataObject, tenant: str) -> None:
@@ -212,7 +220,6 @@ class CarelessWorld(RuleBasedStateMachine):
     def resume(self) -> None:
         self.happens(ResumeRequested())
 
-    @invariant()
     def terminal_states_never_change(self) -> None:
         before, after = self.before, self.job.aggregate
         if before.job.state in TERMINAL_JOB_STATES:
@@ -221,17 +228,14 @@ class CarelessWorld(RuleBasedStateMachine):
             if old.state in TERMINAL_STEP_STATES:
                 assert new.state is old.state
 
-    @invariant()
     def at_most_one_step_is_in_flight_and_it_is_the_active_one(self) -> None:
         aggregate = self.job.aggregate
         in_flight = [step for step in aggregate.steps if step.state in IN_FLIGHT_STEP_STATES]
         assert in_flight in ([], [aggregate.active])
 
-    @invariant()
     def at_most_one_result_is_applied_per_attempt(self) -> None:
         assert all(count == 1 for count in self.applied.values())
 
-    @invariant()
     def attempts_only_grow_and_have_a_history_each(self) -> None:
         for old, new in zip(self.before.steps, self.job.aggregate.steps, strict=True):
             assert old.attempt_no <= new.attempt_no <= old.attempt_no + 1
@@ -240,13 +244,11 @@ class CarelessWorld(RuleBasedStateMachine):
         total = sum(step.attempt_no for step in self.job.aggregate.steps)
         assert self.job.aggregate.job.attempts_total == total
 
-    @invariant()
     def a_step_starts_only_after_the_one_before_succeeded(self) -> None:
         steps = self.job.aggregate.steps
         for earlier, later in itertools.pairwise(steps):
             assert later.attempt_no == 0 or earlier.state is StepState.SUCCEEDED
 
-    @invariant()
     def a_dispatching_step_has_its_outbox_row(self) -> None:
         step = self.job.active
         if step.state is StepState.DISPATCHING:
@@ -254,13 +256,11 @@ class CarelessWorld(RuleBasedStateMachine):
             assert (row.step_id, row.attempt_no, row.lease_id) == self.job.identity()
             Directive.read(row.body)
 
-    @invariant()
     def a_terminal_job_has_only_terminal_steps(self) -> None:
         aggregate = self.job.aggregate
         steps_ended = all(step.state in TERMINAL_STEP_STATES for step in aggregate.steps)
         assert steps_ended == (aggregate.job.state in TERMINAL_JOB_STATES)
 
-    @invariant()
     def the_active_step_is_the_first_that_has_not_ended(self) -> None:
         aggregate = self.job.aggregate
         if aggregate.job.state not in TERMINAL_JOB_STATES:
@@ -268,7 +268,6 @@ class CarelessWorld(RuleBasedStateMachine):
             assert aggregate.active is open_steps[0]
             assert aggregate.job.current_step_id == aggregate.active.step_id
 
-    @invariant()
     def a_job_that_advances_has_something_to_wait_for(self) -> None:
         state, step = self.job.states
         if state in ADVANCING_JOB_STATES:
@@ -279,7 +278,6 @@ class CarelessWorld(RuleBasedStateMachine):
             assert step in (StepState.PENDING, StepState.FAILED_RETRY)
         assert (next_deadline(self.job.aggregate) is None) == (state in TERMINAL_JOB_STATES)
 
-    @invariant()
     def the_trail_is_numbered_without_a_gap_and_every_hop_is_legal(self) -> None:
         assert self.job.aggregate.job.seq == self.recorded
         if self.job.decisions:
@@ -288,7 +286,6 @@ class CarelessWorld(RuleBasedStateMachine):
             assert [event.seq for event in events] == list(range(first, self.recorded + 1))
             assert all(map(is_legal, events))
 
-    @invariant()
     def the_trail_tells_how_each_state_came_about(self) -> None:
         if self.job.decisions:
             hops = [e for e in self.job.last.events if e.type is EventType.JOB_STATE_CHANGED]
@@ -315,6 +312,22 @@ class CarelessWorld(RuleBasedStateMachine):
             self.job.happens(self.what_should_come_next())
         raise AssertionError(f"still {self.job.states} after 20 good events")
 
+
+# Checked after every event. Hypothesis' own invariants would be checked after every rule only, and
+# a rule may be several events.
+INVARIANTS = (
+    CarelessWorld.terminal_states_never_change,
+    CarelessWorld.at_most_one_step_is_in_flight_and_it_is_the_active_one,
+    CarelessWorld.at_most_one_result_is_applied_per_attempt,
+    CarelessWorld.attempts_only_grow_and_have_a_history_each,
+    CarelessWorld.a_step_starts_only_after_the_one_before_succeeded,
+    CarelessWorld.a_dispatching_step_has_its_outbox_row,
+    CarelessWorld.a_terminal_job_has_only_terminal_steps,
+    CarelessWorld.the_active_step_is_the_first_that_has_not_ended,
+    CarelessWorld.a_job_that_advances_has_something_to_wait_for,
+    CarelessWorld.the_trail_is_numbered_without_a_gap_and_every_hop_is_legal,
+    CarelessWorld.the_trail_tells_how_each_state_came_about,
+)
 
 TestCarelessWorld = CarelessWorld.TestCase
 TestCarelessWorld.settings = settings(max_examples=400, stateful_step_count=60, deadline=None)

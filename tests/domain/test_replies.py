@@ -213,6 +213,13 @@ class TestAnswers:
         job.heartbeat()
         assert job.active.ceiling_at == before
 
+    def test_an_old_attempt_is_not_told_the_lease_of_the_new_one(self) -> None:
+        job = working()
+        old = job.result_event(RETRY)
+        job.happens(old).retry_due().sent().acked()
+        told = [job.happens(old).last.reply, job.acked().last.reply]
+        assert [a.lease_expires_at for a in told if a] == [None, job.active.lease_expires_at]
+
     def test_a_service_is_told_that_cancel_was_requested(self) -> None:
         job = working()
         told = [job.heartbeat().last.reply, job.cancel().heartbeat().last.reply]
