@@ -78,4 +78,4 @@ lock: setup ## resolve the dependencies again and pin them with hashes
 
 .PHONY: clean
 clean: ## remove everything that the targets made
-	rm -rf $(VENV) $(NODE_TOOLS) site .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(NODE_TOOLS) site .cache .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
