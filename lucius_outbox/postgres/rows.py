@@ -1,0 +1,225 @@
+"""The verbs of the store inside a PostgreSQL transaction of the caller.
+
+Whoever commits rows of its own together with the outbox's (a ledger that marks a step and its
+message in one commit) uses these; everybody else uses `PostgresStore`. The transaction must be READ
+COMMITTED, PostgreSQL's default.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+from psycopg import AsyncConnection
+from psycopg.rows import tuple_row
+
+from lucius_outbox.errors import LeaseLost, OnDeadFailed, ReplayForbidden
+from lucius_outbox.message import Claimed, Dead, Failure
+from lucius_outbox.postgres import statements as sql
+from lucius_outbox.redaction import redacted
+from lucius_outbox.retry import RetryPolicy
+from lucius_outbox.store import Buried, Replayed, TopicStats, checked_replay
+
+Transaction = AsyncConnection[Any]
+OnDead = Callable[[Transaction, Dead], Awaitable[None]]
+
+
+class PostgresRows:
+    def __init__(
+        self,
+        namespace: str,
+        *,
+        policy: RetryPolicy,
+        on_dead: OnDead | None = None,
+        clock: Callable[[], datetime] | None = None,
+        chance: Callable[[], float] | None = None,
+    ) -> None:
+        self.namespace = namespace
+        self.worker_id = str(uuid4())
+        self._policy = policy
+        self._on_dead = on_dead
+        self._clock = clock
+        self._chance = chance or Random().random  # noqa: S311 - spreads retries, guards nothing
+
+    async def claim_batch(
+        self, transaction: Transaction, size: int, lease: timedelta
+    ) -> list[Claimed]:
+        while True:
+            rows = await self._all(transaction, sql.CLAIM, size=size, lease=lease)
+            if rows[0][1] is not None:
+                return [Claimed(*row[1:14]) for row in rows]
+            set_aside: int = rows[0][0]
+            if set_aside == 0:
+                return []
+
+    async def ack(self, transaction: Transaction, claims: Sequence[Claimed]) -> None:
+        held = await self._settle(transaction, sql.ACK, claims)
+        await self._release_keys(transaction, [claim for claim in claims if claim.id in held])
+        _require_all("ack", claims, held)
+
+    async def release(self, transaction: Transaction, claims: Sequence[Claimed]) -> None:
+        _require_all("release", claims, await self._settle(transaction, sql.RELEASE, claims))
+
+    async def extend(
+        self, transaction: Transaction, claims: Sequence[Claimed], lease: timedelta
+    ) -> datetime:
+        held = await self._settle(transaction, sql.EXTEND, claims, lease=lease)
+        _require_all("extend", claims, held)
+        until: datetime = held[claims[0].id][0]
+        return until
+
+    async def nack(self, transaction: Transaction, failures: Sequence[Failure]) -> Buried:
+        claims = [failure.claimed for failure in failures]
+        retries: list[tuple[Failure, timedelta]] = []
+        buried, held = Buried([], []), set[str]()
+        for failure in failures:
+            delay = self._policy.delay_after(failure.claimed.attempts, self._chance())
+            if delay is not None and not failure.permanent:
+                retries.append((failure, delay))
+            elif await self._bury(
+                transaction,
+                buried,
+                sql.DIE,
+                **_holders([failure.claimed]),
+                error=redacted(failure.error),
+            ):
+                held.add(failure.claimed.id)
+        held.update(await self._retry(transaction, retries))
+        _require_all("nack", claims, held, buried)
+        return buried
+
+    async def sweep_dead(self, transaction: Transaction, limit: int) -> Buried:
+        buried = Buried([], [])
+        for row_id, error in await self._all(transaction, sql.SPENT, limit=limit):
+            await self._bury(transaction, buried, sql.SWEEP, id=row_id, error=error)
+        return buried
+
+    async def replay(
+        self, transaction: Transaction, ids: Sequence[str], *, by: str, reason: str
+    ) -> int:
+        chosen = checked_replay(ids, by, reason)
+        if await self._all(transaction, sql.REPLAY_FORBIDDEN):
+            raise ReplayForbidden(self.namespace)
+        return await self._change(
+            transaction, sql.REPLAY, ids=chosen, by=by, reason=redacted(reason)
+        )
+
+    async def forbid_replay(self, transaction: Transaction, forbidden: bool) -> None:
+        await self._change(transaction, sql.FORBID_REPLAY, forbidden=forbidden)
+
+    async def replays(self, transaction: Transaction, limit: int) -> list[Replayed]:
+        return [Replayed(*row) for row in await self._all(transaction, sql.REPLAYS, limit=limit)]
+
+    async def dead(self, transaction: Transaction, limit: int) -> list[Dead]:
+        return [Dead(*row) for row in await self._all(transaction, sql.DEAD, limit=limit)]
+
+    async def stats(self, transaction: Transaction, *, delivered: bool) -> list[TopicStats]:
+        rows = await self._all(transaction, sql.STATS_WITH_DELIVERED if delivered else sql.STATS)
+        return [
+            TopicStats(
+                self.namespace,
+                topic,
+                pending,
+                processing,
+                dead,
+                done if delivered else None,
+                oldest,
+                age,
+            )
+            for topic, pending, processing, dead, done, oldest, age in rows
+        ]
+
+    async def prune(self, transaction: Transaction, older_than: timedelta, limit: int) -> int:
+        return await self._change(transaction, sql.PRUNE, older_than=older_than, limit=limit)
+
+    async def _retry(
+        self, transaction: Transaction, retries: Sequence[tuple[Failure, timedelta]]
+    ) -> Iterable[str]:
+        if not retries:
+            return ()
+        return await self._settle(
+            transaction,
+            sql.RETRY,
+            [failure.claimed for failure, _ in retries],
+            delays=[delay for _, delay in retries],
+            errors=[redacted(failure.error) for failure, _ in retries],
+        )
+
+    async def _settle(
+        self,
+        transaction: Transaction,
+        statement: str,
+        claims: Sequence[Claimed],
+        **values: Any,
+    ) -> dict[str, Any]:
+        """The rows that were held, and so changed, by id."""
+        rows = await self._all(transaction, statement, **_holders(claims), **values)
+        return {row[0]: row[1:] for row in rows}
+
+    async def _bury(
+        self, transaction: Transaction, buried: Buried, statement: str, **values: Any
+    ) -> bool:
+        """Mark one row dead together with what `on_dead` does, or neither; False: not held."""
+        try:
+            async with transaction.transaction():
+                rows = [Dead(*row) for row in await self._all(transaction, statement, **values)]
+                await self._release_keys(transaction, rows)
+                for dead in rows:
+                    await self._tell(transaction, dead)
+        except OnDeadFailed as error:
+            buried.failed.append(error)
+            return True
+        buried.dead.extend(rows)
+        return bool(rows)
+
+    async def _tell(self, transaction: Transaction, dead: Dead) -> None:
+        if self._on_dead is None:
+            return
+        try:
+            await self._on_dead(transaction, dead)
+        except Exception as error:
+            raise OnDeadFailed(dead.id) from error
+
+    async def _release_keys(
+        self, transaction: Transaction, ended: Iterable[Claimed | Dead]
+    ) -> None:
+        keys = {(row.topic, row.ordering_key) for row in ended if row.ordering_key is not None}
+        if keys:
+            topics, names = map(list, zip(*sorted(keys), strict=True))
+            await self._change(transaction, sql.NEXT_OF_KEYS, topics=topics, keys=names)
+
+    async def _all(self, transaction: Transaction, statement: str, **values: Any) -> list[Any]:
+        async with transaction.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(statement.encode(), self._values(values))
+            return await cursor.fetchall()
+
+    async def _change(self, transaction: Transaction, statement: str, **values: Any) -> int:
+        async with transaction.cursor() as cursor:
+            await cursor.execute(statement.encode(), self._values(values))
+            return cursor.rowcount
+
+    def _values(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "now": self._clock() if self._clock else None,
+            "namespace": self.namespace,
+            "worker": self.worker_id,
+            "max_attempts": self._policy.max_attempts,
+            "max_reclaims": self._policy.max_reclaims,
+            **values,
+        }
+
+
+def _holders(claims: Sequence[Claimed]) -> dict[str, Any]:
+    return {
+        "ids": [claimed.id for claimed in claims],
+        "claim_nos": [claimed.claim_no for claimed in claims],
+    }
+
+
+def _require_all(
+    verb: str, claims: Sequence[Claimed], held: Iterable[str], buried: Buried | None = None
+) -> None:
+    lost = {claimed.id for claimed in claims}.difference(held)
+    if lost:
+        raise LeaseLost(verb, sorted(lost), buried)

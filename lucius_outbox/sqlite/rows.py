@@ -1,0 +1,276 @@
+"""The verbs of the store inside a SQLite transaction that the caller has begun.
+
+Whoever commits rows of its own together with the outbox's (a ledger that marks a step and its
+message in one commit) uses these; everybody else uses `SqliteStore`. The transaction must hold the
+write lock (BEGIN IMMEDIATE): it is what makes a claim atomic.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+from lucius_outbox.errors import LeaseLost, OnDeadFailed, ReplayForbidden
+from lucius_outbox.message import Claimed, Dead, Failure
+from lucius_outbox.redaction import redacted
+from lucius_outbox.retry import RetryPolicy
+from lucius_outbox.sqlite import statements as sql
+from lucius_outbox.sqlite.times import microseconds, moment
+from lucius_outbox.store import Buried, Replayed, TopicStats, checked_replay
+
+OnDead = Callable[[sqlite3.Connection, Dead], None]
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class SqliteRows:
+    def __init__(
+        self,
+        namespace: str,
+        *,
+        policy: RetryPolicy,
+        on_dead: OnDead | None = None,
+        clock: Callable[[], datetime] | None = None,
+        chance: Callable[[], float] | None = None,
+    ) -> None:
+        self.namespace = namespace
+        self.worker_id = str(uuid4())
+        self._policy = policy
+        self._on_dead = on_dead
+        self._clock = clock or _utc_now
+        self._chance = chance or Random().random  # noqa: S311 - spreads retries, guards nothing
+
+    def claimable(self, transaction: sqlite3.Connection) -> bool:
+        """Whether a claim is worth the write lock. Needs no transaction."""
+        now = self._now()
+        policy = self._policy
+        expired = (self.namespace, now, policy.max_reclaims, 1)
+        due = (self.namespace, now, policy.max_attempts, 1)
+        return bool(_all(transaction, sql.DUE, due) or _all(transaction, sql.EXPIRED, expired))
+
+    def claim_batch(
+        self, transaction: sqlite3.Connection, size: int, lease: timedelta
+    ) -> list[Claimed]:
+        now = self._now()
+        expired = (self.namespace, now, self._policy.max_reclaims, size)
+        rows = _all(transaction, sql.EXPIRED, expired)
+        rows += self._due(transaction, now, size - len(rows))
+        if not rows:
+            return []
+        until = now + lease // _MICROSECOND
+        seqs = json.dumps([row[0] for row in rows])
+        transaction.execute(sql.CLAIM, (self.worker_id, until, now, seqs))
+        rows.sort(key=_order)
+        return [self._claimed(row, moment(until)) for row in rows]
+
+    def ack(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:
+        lost = self._settle(transaction, sql.ACK, claims, self._now())
+        self._release_keys(transaction, [claimed for claimed in claims if claimed.id not in lost])
+        _require_none("ack", lost)
+
+    def release(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:
+        _require_none("release", self._settle(transaction, sql.RELEASE, claims, self._now()))
+
+    def extend(
+        self, transaction: sqlite3.Connection, claims: Sequence[Claimed], lease: timedelta
+    ) -> datetime:
+        now = self._now()
+        until = now + lease // _MICROSECOND
+        _require_none("extend", self._settle(transaction, sql.EXTEND, claims, until, now))
+        return moment(until)
+
+    def nack(self, transaction: sqlite3.Connection, failures: Sequence[Failure]) -> Buried:
+        now, lost, buried = self._now(), [], Buried([], [])
+        for failure in failures:
+            claimed, error = failure.claimed, redacted(failure.error)
+            holder = (claimed.id, self.worker_id, claimed.claim_no)
+            delay = self._policy.delay_after(claimed.attempts, self._chance())
+            if delay is None or failure.permanent:
+                found = self._bury(transaction, buried, sql.NACK_DEAD, (error, now, *holder))
+            else:
+                due = now + delay // _MICROSECOND
+                values = (due, error, now, *holder)
+                found = transaction.execute(sql.NACK_RETRY, values).rowcount == 1
+            if not found:
+                lost.append(claimed.id)
+        _require_none("nack", lost, buried)
+        return buried
+
+    def sweep_dead(self, transaction: sqlite3.Connection, limit: int) -> Buried:
+        now, policy, buried = self._now(), self._policy, Buried([], [])
+        pending = (self.namespace, policy.max_attempts, limit)
+        expired = (self.namespace, now, policy.max_reclaims, limit)
+        spent = _all(transaction, sql.SPENT_PENDING, pending)
+        spent += _all(transaction, sql.SPENT_PROCESSING, expired)
+        for seq, error in spent[:limit]:
+            self._bury(transaction, buried, sql.SWEEP, (error, now, seq))
+        return buried
+
+    def replay(
+        self, transaction: sqlite3.Connection, ids: Sequence[str], *, by: str, reason: str
+    ) -> int:
+        chosen = checked_replay(ids, by, reason)
+        if _all(transaction, sql.REPLAY_FORBIDDEN, (self.namespace,)):
+            raise ReplayForbidden(self.namespace)
+        now, rows = self._now(), (self.namespace, json.dumps(chosen))
+        transaction.execute(sql.AUDIT_REPLAY, (by, redacted(reason), now, *rows))
+        return transaction.execute(sql.REPLAY, (now, now, *rows)).rowcount
+
+    def forbid_replay(self, transaction: sqlite3.Connection, forbidden: bool) -> None:
+        transaction.execute(sql.FORBID_REPLAY, (self.namespace, forbidden))
+
+    def replays(self, transaction: sqlite3.Connection, limit: int) -> list[Replayed]:
+        return [
+            Replayed(message_id, by, reason, moment(at), attempts, error)
+            for message_id, by, reason, at, attempts, error in _all(
+                transaction, sql.REPLAYS, (self.namespace, limit)
+            )
+        ]
+
+    def dead(self, transaction: sqlite3.Connection, limit: int) -> list[Dead]:
+        return [_dead(row) for row in _all(transaction, sql.DEAD, (self.namespace, limit))]
+
+    def stats(self, transaction: sqlite3.Connection, *, delivered: bool) -> list[TopicStats]:
+        counted = sql.STATS + (sql.STATS_DELIVERED if delivered else "")
+        rows = _all(transaction, sql.by_topic(counted), {"namespace": self.namespace})
+        now = moment(self._now())
+        return [
+            TopicStats(
+                self.namespace,
+                topic,
+                pending,
+                processing,
+                dead,
+                done if delivered else None,
+                moment(oldest) if oldest is not None else None,
+                now - moment(oldest) if oldest is not None else None,
+            )
+            for topic, pending, processing, dead, done, oldest in rows
+        ]
+
+    def prune(self, transaction: sqlite3.Connection, older_than: timedelta, limit: int) -> int:
+        before = self._now() - older_than // _MICROSECOND
+        return transaction.execute(sql.PRUNE, (self.namespace, before, limit)).rowcount
+
+    def _now(self) -> int:
+        return microseconds(self._clock())
+
+    def _due(self, transaction: sqlite3.Connection, now: int, size: int) -> list[Any]:
+        """Rows to claim. Those found behind an earlier row of their key are set aside until it
+        ends, so that no later claim meets them again."""
+        while True:
+            due = (self.namespace, now, self._policy.max_attempts, size)
+            rows = _all(transaction, sql.DUE, due)
+            blocked = {row[0] for row in rows if self._is_blocked(transaction, row)}
+            if not blocked:
+                return rows
+            transaction.execute(sql.SET_ASIDE, (json.dumps(sorted(blocked)),))
+            if len(blocked) < len(rows):
+                return [row for row in rows if row[0] not in blocked]
+
+    def _is_blocked(self, transaction: sqlite3.Connection, row: Any) -> bool:
+        seq, _, topic, _, _, ordering_key, *_ = row
+        return ordering_key is not None and bool(
+            _all(transaction, sql.EARLIER, (self.namespace, topic, ordering_key, seq))
+        )
+
+    def _claimed(self, row: Any, until: datetime) -> Claimed:
+        (_, row_id, topic, tenant_id, dedupe_key, ordering_key, payload) = row[:7]
+        (attempts, reclaims, claim_no, reclaimed, created_at, _) = row[7:]
+        return Claimed(
+            row_id,
+            self.namespace,
+            topic,
+            tenant_id,
+            dedupe_key,
+            ordering_key,
+            json.loads(payload),
+            attempts + 1 - reclaimed,
+            reclaims + reclaimed,
+            claim_no + 1,
+            bool(reclaimed),
+            until,
+            moment(created_at),
+        )
+
+    def _settle(
+        self,
+        transaction: sqlite3.Connection,
+        statement: str,
+        claims: Sequence[Claimed],
+        *values: int,
+    ) -> list[str]:
+        """The ids of rows that are not held; the others are changed."""
+        worker = self.worker_id
+        return [
+            claimed.id
+            for claimed in claims
+            if transaction.execute(
+                statement, (*values, claimed.id, worker, claimed.claim_no)
+            ).rowcount
+            == 0
+        ]
+
+    def _bury(
+        self,
+        transaction: sqlite3.Connection,
+        buried: Buried,
+        statement: str,
+        values: tuple[Any, ...],
+    ) -> bool:
+        """Mark one row dead together with what `on_dead` does, or neither; False: not held."""
+        transaction.execute("SAVEPOINT lucius_outbox_dead")
+        try:
+            rows = [_dead(row) for row in _all(transaction, statement, values)]
+            self._release_keys(transaction, rows)
+            for dead in rows:
+                self._tell(transaction, dead)
+        except OnDeadFailed as error:
+            transaction.execute("ROLLBACK TO lucius_outbox_dead")
+            buried.failed.append(error)
+            return True
+        finally:
+            transaction.execute("RELEASE lucius_outbox_dead")
+        buried.dead.extend(rows)
+        return bool(rows)
+
+    def _tell(self, transaction: sqlite3.Connection, dead: Dead) -> None:
+        if self._on_dead is None:
+            return
+        try:
+            self._on_dead(transaction, dead)
+        except Exception as error:
+            raise OnDeadFailed(dead.id) from error
+
+    def _release_keys(
+        self, transaction: sqlite3.Connection, ended: Iterable[Claimed | Dead]
+    ) -> None:
+        for row in ended:
+            if row.ordering_key is not None:
+                transaction.execute(sql.NEXT_OF_KEY, (self.namespace, row.topic, row.ordering_key))
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _all(connection: sqlite3.Connection, statement: str, values: Any) -> list[Any]:
+    """Rows as tuples, whatever row factory the caller's connection has."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor.execute(statement, values).fetchall()
+
+
+def _order(row: Any) -> tuple[int, int]:
+    return row[-1], row[0]
+
+
+def _dead(row: Any) -> Dead:
+    return Dead._make((*row[:6], json.loads(row[6]), *row[7:10], moment(row[10])))
+
+
+def _require_none(verb: str, lost: Sequence[str], buried: Buried | None = None) -> None:
+    if lost:
+        raise LeaseLost(verb, lost, buried)

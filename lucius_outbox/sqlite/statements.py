@@ -1,0 +1,174 @@
+"""The SQL. Each claim index is named, so that no statistics can talk SQLite into a scan."""
+
+_CLAIM_COLUMNS = """
+    seq, id, topic, tenant_id, dedupe_key, ordering_key, payload, attempts, reclaims, claim_no,
+    status = 'processing', created_at, next_attempt_at
+"""
+_DEAD_COLUMNS = """
+    id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, attempts, reclaims,
+    last_error, created_at
+"""
+_HELD = "id = ? AND locked_by = ? AND claim_no = ? AND status = 'processing'"
+
+EXPIRED = f"""
+SELECT {_CLAIM_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
+WHERE namespace = ? AND status = 'processing' AND locked_until < ? AND reclaims < ?
+ORDER BY locked_until, seq LIMIT ?
+"""
+
+DUE = f"""
+SELECT {_CLAIM_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
+WHERE namespace = ? AND status = 'pending' AND waiting = 0 AND next_attempt_at <= ?
+  AND attempts < ?
+ORDER BY next_attempt_at, seq LIMIT ?
+"""
+
+CLAIM = """
+UPDATE lucius_outbox_messages
+SET attempts = attempts + (status = 'pending'), reclaims = reclaims + (status = 'processing'),
+    claim_no = claim_no + 1, status = 'processing', locked_by = ?, locked_until = ?, updated_at = ?
+WHERE seq IN (SELECT value FROM json_each(?))
+"""
+
+EARLIER = """
+SELECT 1 FROM lucius_outbox_messages INDEXED BY lucius_outbox_keys
+WHERE namespace = ? AND topic = ? AND ordering_key = ? AND seq < ?
+  AND status IN ('pending', 'processing')
+LIMIT 1
+"""
+
+SET_ASIDE = """
+UPDATE lucius_outbox_messages SET waiting = 1 WHERE seq IN (SELECT value FROM json_each(?))
+"""
+
+NEXT_OF_KEY = """
+UPDATE lucius_outbox_messages SET waiting = 0
+WHERE waiting = 1 AND seq = (
+    SELECT seq FROM lucius_outbox_messages INDEXED BY lucius_outbox_keys
+    WHERE namespace = ? AND topic = ? AND ordering_key = ? AND status IN ('pending', 'processing')
+    ORDER BY seq LIMIT 1
+)
+"""
+
+ACK = f"""
+UPDATE lucius_outbox_messages
+SET status = 'delivered', locked_by = NULL, locked_until = NULL, updated_at = ?
+WHERE {_HELD}
+"""
+
+NACK_RETRY = f"""
+UPDATE lucius_outbox_messages
+SET status = 'pending', locked_by = NULL, locked_until = NULL,
+    next_attempt_at = ?, last_error = ?, updated_at = ?
+WHERE {_HELD}
+"""
+
+NACK_DEAD = f"""
+UPDATE lucius_outbox_messages
+SET status = 'dead', locked_by = NULL, locked_until = NULL, last_error = ?, updated_at = ?
+WHERE {_HELD}
+RETURNING {_DEAD_COLUMNS}
+"""
+
+RELEASE = f"""
+UPDATE lucius_outbox_messages
+SET status = 'pending', locked_by = NULL, locked_until = NULL, attempts = attempts - 1,
+    updated_at = ?
+WHERE {_HELD}
+"""
+
+EXTEND = f"""
+UPDATE lucius_outbox_messages SET locked_until = ?, updated_at = ? WHERE {_HELD}
+"""
+
+SPENT_PENDING = """
+SELECT seq, last_error FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
+WHERE namespace = ? AND status = 'pending' AND waiting = 0 AND attempts >= ?
+ORDER BY next_attempt_at, seq LIMIT ?
+"""
+
+SPENT_PROCESSING = """
+SELECT seq, 'its lease expired too often: does publishing it end the process?'
+FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
+WHERE namespace = ? AND status = 'processing' AND locked_until < ? AND reclaims >= ?
+ORDER BY locked_until, seq LIMIT ?
+"""
+
+SWEEP = f"""
+UPDATE lucius_outbox_messages
+SET status = 'dead', locked_by = NULL, locked_until = NULL, last_error = ?,
+    updated_at = ?
+WHERE seq = ?
+RETURNING {_DEAD_COLUMNS}
+"""
+
+REPLAY_FORBIDDEN = """
+SELECT 1 FROM lucius_outbox_namespaces WHERE namespace = ? AND replay_forbidden
+"""
+
+FORBID_REPLAY = """
+INSERT INTO lucius_outbox_namespaces VALUES (?, ?)
+ON CONFLICT (namespace) DO UPDATE SET replay_forbidden = excluded.replay_forbidden
+"""
+
+AUDIT_REPLAY = """
+INSERT INTO lucius_outbox_replays
+    (message_id, namespace, replayed_by, reason, replayed_at, attempts, last_error)
+SELECT id, namespace, ?, ?, ?, attempts, last_error FROM lucius_outbox_messages
+WHERE namespace = ? AND status = 'dead' AND id IN (SELECT value FROM json_each(?))
+ORDER BY seq
+"""
+
+REPLAY = """
+UPDATE lucius_outbox_messages
+SET status = 'pending', attempts = 0, reclaims = 0, next_attempt_at = ?, updated_at = ?
+WHERE namespace = ? AND status = 'dead' AND id IN (SELECT value FROM json_each(?))
+"""
+
+REPLAYS = """
+SELECT message_id, replayed_by, reason, replayed_at, attempts, last_error
+FROM lucius_outbox_replays WHERE namespace = ? ORDER BY id DESC LIMIT ?
+"""
+
+DEAD = f"""
+SELECT {_DEAD_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_dead
+WHERE namespace = ? AND status = 'dead' ORDER BY seq LIMIT ?
+"""
+
+# One branch per partial index, so that nothing but the live and the dead rows is read.
+STATS = """
+SELECT topic, 1 AS pending, 0 AS processing, 0 AS dead, 0 AS delivered, created_at
+FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
+WHERE namespace = :namespace AND status = 'pending' AND waiting = 0
+UNION ALL
+SELECT topic, 1, 0, 0, 0, created_at FROM lucius_outbox_messages INDEXED BY lucius_outbox_keys
+WHERE namespace = :namespace AND ordering_key IS NOT NULL
+  AND status IN ('pending', 'processing') AND status = 'pending' AND waiting = 1
+UNION ALL
+SELECT topic, 0, 1, 0, 0, created_at FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
+WHERE namespace = :namespace AND status = 'processing'
+UNION ALL
+SELECT topic, 0, 0, 1, 0, NULL FROM lucius_outbox_messages INDEXED BY lucius_outbox_dead
+WHERE namespace = :namespace AND status = 'dead'
+"""
+
+STATS_DELIVERED = """
+UNION ALL
+SELECT topic, 0, 0, 0, 1, NULL FROM lucius_outbox_messages INDEXED BY lucius_outbox_delivered
+WHERE namespace = :namespace AND status = 'delivered'
+"""
+
+PRUNE = """
+DELETE FROM lucius_outbox_messages WHERE seq IN (
+    SELECT seq FROM lucius_outbox_messages INDEXED BY lucius_outbox_delivered
+    WHERE namespace = ? AND status = 'delivered' AND updated_at < ?
+    ORDER BY updated_at LIMIT ?
+)
+"""
+
+
+def by_topic(rows: str) -> str:
+    return f"""
+SELECT topic, sum(pending), sum(processing), sum(dead), sum(delivered), min(created_at)
+FROM ({rows}) GROUP BY topic ORDER BY topic
+"""
