@@ -7,7 +7,7 @@ in case none was.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -75,6 +75,7 @@ class Dispatcher:
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()
         self._deliveries: set[asyncio.Task[None]] = set()
+        self._publishing: dict[str, Claimed] = {}
         self._running: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._stopped.set()
@@ -113,6 +114,7 @@ class Dispatcher:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
                     tasks.create_task(self._store.listen(self.wake)),
+                    tasks.create_task(self._keep_leases()),
                     tasks.create_task(self._keep_house()),
                 )
                 await self._claim_until_stopped(tasks)
@@ -178,32 +180,33 @@ class Dispatcher:
             self.wake()  # the next message of the key may be claimable now
 
     async def _published(self, claims: list[Claimed]) -> list[Failure]:
-        published = asyncio.Event()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._extend_until(published, claims))
-            try:
-                return await failures_of(self._publish, claims, self._settings.publish_timeout)
-            finally:
-                published.set()
+        held = {claimed.id: claimed for claimed in claims}
+        self._publishing |= held
+        try:
+            return await failures_of(self._publish, claims, self._settings.publish_timeout)
+        finally:
+            for message_id in held:
+                self._publishing.pop(message_id, None)
 
-    async def _extend_until(self, published: asyncio.Event, claims: Sequence[Claimed]) -> None:
-        """Ends by itself, never in the middle of a verb."""
-        lease = self._settings.lease
-        while claims:
+    async def _keep_leases(self) -> None:
+        """A third of a lease leaves room for an extension that fails once."""
+        while True:
+            await asyncio.sleep(self._settings.lease.total_seconds() / 3)
+            claims = list(self._publishing.values())
+            if not claims:
+                continue
             try:
-                async with asyncio.timeout(lease.total_seconds() / 3):
-                    await published.wait()
-            except TimeoutError:
-                pass
-            if published.is_set():
-                return
-            try:
-                await self._store.extend(claims, lease)
+                await self._store.extend(claims, self._settings.lease)
             except LeaseLost as error:
-                self._telemetry.lease_lost(error)
-                claims = [claimed for claimed in claims if claimed.id not in error.ids]
+                self._forget(error)
             except StoreUnavailable as error:
                 self._telemetry.store_failed("extend", error)
+
+    def _forget(self, error: LeaseLost) -> None:
+        """Rows that were settled while the extension was under way are not lost."""
+        lost = [message_id for message_id in error.ids if self._publishing.pop(message_id, None)]
+        if lost:
+            self._telemetry.lease_lost(LeaseLost(error.verb, lost))
 
     async def _settle(
         self, verb: str, settle: Callable[[list[T]], Awaitable[Buried | None]], rows: list[T]

@@ -3,8 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -22,10 +21,10 @@ MAX_LENGTH = {
     "ordering_key": 512,
 }
 _NUL = "\\u0000"
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """Something to be published after the transaction that enqueues it has committed.
 
     `dedupe_key` makes repeated enqueues of one event one row, per namespace and topic; with a
@@ -55,7 +54,8 @@ class Receipt(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A row that a worker holds until `locked_until`. `claim_no` tells this claim from others."""
+    """A row that a worker holds until `locked_until`. `claim_no` numbers the claims of a worker:
+    it tells this claim of the row from an earlier one by the same worker."""
 
     id: str
     namespace: str
@@ -111,27 +111,27 @@ class NewRow(NamedTuple):
 
 def new_rows(messages: Sequence[Message]) -> list[NewRow]:
     """Every message checked, before any of them is written."""
+    bodies = [_checked(message) for message in messages]
     return [
-        NewRow(
-            new_id,
-            message.namespace,
-            message.topic,
-            message.tenant_id,
-            message.dedupe_key,
-            message.ordering_key,
-            _checked(message),
-            message.not_before,
-        )
-        for new_id, message in zip(new_ids(len(messages)), messages, strict=True)
+        NewRow(new_id, namespace, topic, tenant_id, dedupe_key, ordering_key, body, not_before)
+        for new_id, body, (
+            namespace,
+            topic,
+            _,
+            tenant_id,
+            dedupe_key,
+            ordering_key,
+            not_before,
+        ) in zip(new_ids(len(messages)), bodies, messages, strict=True)
     ]
 
 
-def receipts(rows: Sequence[NewRow], written: Iterable[str]) -> list[Receipt]:
-    ids = set(written)
+def receipts(rows: Sequence[NewRow], refused: Collection[str]) -> list[Receipt]:
+    """`refused` are the ids that were not written, since their dedupe keys were there before."""
     return [
-        Receipt(Outcome.ENQUEUED, row.id)
-        if row.id in ids
-        else Receipt(Outcome.ALREADY_ENQUEUED, None)
+        Receipt(Outcome.ALREADY_ENQUEUED, None)
+        if row.id in refused
+        else Receipt(Outcome.ENQUEUED, row.id)
         for row in rows
     ]
 
@@ -155,33 +155,36 @@ def _with_dashes(prefix: str, random: str) -> str:
 
 def _checked(message: Message) -> str:
     """The payload as JSON text; InvalidMessage if anything about the message is wrong."""
-    _check_text("namespace", message.namespace)
-    _check_text("topic", message.topic)
-    for field in ("tenant_id", "dedupe_key", "ordering_key"):
-        if getattr(message, field) is not None:
-            _check_text(field, getattr(message, field))
-    if message.tenant_id is not None and message.dedupe_key is not None:
-        _check_tenant(message.tenant_id, message.dedupe_key)
-    if message.not_before is not None and message.not_before.utcoffset() is None:
+    namespace, topic, payload, tenant_id, dedupe_key, ordering_key, not_before = message
+    _check_text("namespace", namespace)
+    _check_text("topic", topic)
+    if tenant_id is not None:
+        _check_text("tenant_id", tenant_id)
+    if dedupe_key is not None:
+        _check_text("dedupe_key", dedupe_key)
+        if tenant_id is not None:
+            _check_tenant(tenant_id, dedupe_key)
+    if ordering_key is not None:
+        _check_text("ordering_key", ordering_key)
+    if not_before is not None and not_before.utcoffset() is None:
         raise InvalidMessage("not_before", "needs a time zone")
-    return _json(message.payload)
+    return _json(payload)
 
 
 def _check_text(field: str, value: str) -> None:
-    # Short ASCII is nearly every value, and cheap to recognise.
+    limit = MAX_LENGTH[field]
+    if isinstance(value, str) and value.isascii() and 0 < len(value) <= limit and "\0" not in value:
+        return  # nearly every value, and cheap to recognise
     if not isinstance(value, str) or not value:
         raise InvalidMessage(field, f"must be text with at least one character, not {value!r}")
-    if value.isascii():
-        size = len(value)
-    else:
-        try:
-            size = len(value.encode())
-        except UnicodeEncodeError as error:
-            raise InvalidMessage(field, "holds half of a surrogate pair") from error
-    if size > MAX_LENGTH[field]:
-        raise InvalidMessage(field, f"has {size} bytes; at most {MAX_LENGTH[field]} are allowed")
     if "\0" in value:
         raise InvalidMessage(field, "holds a NUL character, which PostgreSQL cannot store")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidMessage(field, "holds half of a surrogate pair") from error
+    if size > limit:
+        raise InvalidMessage(field, f"has {size} bytes; at most {limit} are allowed")
 
 
 def _check_tenant(tenant_id: str, dedupe_key: str) -> None:
@@ -193,7 +196,7 @@ def _check_tenant(tenant_id: str, dedupe_key: str) -> None:
 
 def _json(payload: JsonValue) -> str:
     try:
-        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _encoder.encode(payload)
         if not text.isascii():
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,5 +1,7 @@
 """Metrics for Prometheus. Needs `prometheus-client` (the extra `orchestrator` brings it)."""
 
+from collections.abc import Sequence
+
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 from lucius_outbox.telemetry import METRICS, Kind
@@ -28,8 +30,10 @@ class PrometheusMetrics:
     def increment(self, name: str, amount: int, **labels: str) -> None:
         self._counters[name].labels(**labels).inc(amount)
 
-    def observe(self, name: str, value: float, **labels: str) -> None:
-        self._histograms[name].labels(**labels).observe(value)
+    def observe(self, name: str, values: Sequence[float], **labels: str) -> None:
+        histogram = self._histograms[name].labels(**labels)
+        for value in values:
+            histogram.observe(value)
 
     def set(self, name: str, value: float, **labels: str) -> None:
         self._gauges[name].labels(**labels).set(value)

@@ -82,8 +82,8 @@ class Store(Protocol):
     async def release(self, claims: Sequence[Claimed]) -> None:
         """Nobody tried to publish: due at once, the attempt is given back. LeaseLost as in ack."""
 
-    async def extend(self, claims: Sequence[Claimed], lease: timedelta) -> datetime:
-        """Hold the rows for `lease` from now; returns until when. LeaseLost as in ack."""
+    async def extend(self, claims: Sequence[Claimed], lease: timedelta) -> None:
+        """Hold the rows for `lease` from now. LeaseLost as in ack."""
 
     async def sweep_dead(self, limit: int = 100) -> Buried:
         """Mark up to `limit` rows dead that have no attempts or no reclaims left."""

@@ -124,7 +124,7 @@ class Metrics(Protocol):
 
     def increment(self, name: str, amount: int, **labels: str) -> None: ...
 
-    def observe(self, name: str, value: float, **labels: str) -> None: ...
+    def observe(self, name: str, values: Sequence[float], **labels: str) -> None: ...
 
     def set(self, name: str, value: float, **labels: str) -> None: ...
 
@@ -132,7 +132,7 @@ class Metrics(Protocol):
 class NoMetrics:
     def increment(self, name: str, amount: int, **labels: str) -> None: ...
 
-    def observe(self, name: str, value: float, **labels: str) -> None: ...
+    def observe(self, name: str, values: Sequence[float], **labels: str) -> None: ...
 
     def set(self, name: str, value: float, **labels: str) -> None: ...
 
@@ -160,14 +160,17 @@ class Telemetry:
             ids = [claimed.id for claimed in reclaimed]
             self._tell(logging.WARNING, "outbox.reclaimed", ids=ids)
 
-    def delivered(self, claims: Sequence[Claimed], seconds: float) -> None:
+    def delivered(self, claims: Sequence[Claimed], took: float) -> None:
         self._count(DELIVERED, claims)
-        self._metrics.observe(PUBLISH_SECONDS, seconds, namespace=self._namespace)
+        self._metrics.observe(PUBLISH_SECONDS, [took], namespace=self._namespace)
         now = datetime.now(UTC)
+        lags: dict[str, list[float]] = {}
         for claimed in claims:
-            lag = max(0.0, (now - claimed.created_at).total_seconds())
-            self._metrics.observe(LAG_SECONDS, lag, namespace=self._namespace, topic=claimed.topic)
-        self._tell(logging.DEBUG, "outbox.delivered", count=len(claims), seconds=seconds)
+            lag = (now - claimed.created_at).total_seconds()
+            lags.setdefault(claimed.topic, []).append(lag)
+        for topic, seconds in lags.items():
+            self._metrics.observe(LAG_SECONDS, seconds, namespace=self._namespace, topic=topic)
+        self._tell(logging.DEBUG, "outbox.delivered", count=len(claims), seconds=took)
 
     def failed(self, failures: Sequence[Failure]) -> None:
         self._count(FAILED, [failure.claimed for failure in failures])

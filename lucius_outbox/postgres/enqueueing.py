@@ -11,6 +11,17 @@ from lucius_outbox.errors import NoTransaction
 from lucius_outbox.message import Message, Receipt, new_rows, receipts
 from lucius_outbox.postgres import statements as sql
 
+_COLUMNS = (
+    "ids",
+    "namespaces",
+    "topics",
+    "tenant_ids",
+    "dedupe_keys",
+    "ordering_keys",
+    "payloads",
+    "not_befores",
+)
+
 
 async def enqueue(transaction: AsyncConnection[Any], message: Message) -> Receipt:
     """One message, to be published once the caller's transaction has committed."""
@@ -38,5 +49,5 @@ async def enqueue_all(
         return []
     columns = [list(column) for column in zip(*rows, strict=True)]
     async with transaction.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(sql.ENQUEUE, columns)
-        return receipts(rows, [row[0] for row in await cursor.fetchall()])
+        await cursor.execute(sql.ENQUEUE, dict(zip(_COLUMNS, columns, strict=True)))
+        return receipts(rows, {row[0] for row in await cursor.fetchall()})

@@ -7,6 +7,8 @@ COMMITTED, PostgreSQL's default.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import count, groupby
+from operator import attrgetter
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -37,6 +39,7 @@ class PostgresRows:
     ) -> None:
         self.namespace = namespace
         self.worker_id = str(uuid4())
+        self._claim_nos = count(1)
         self._policy = policy
         self._on_dead = on_dead
         self._clock = clock
@@ -45,8 +48,11 @@ class PostgresRows:
     async def claim_batch(
         self, transaction: Transaction, size: int, lease: timedelta
     ) -> list[Claimed]:
+        claim_no = next(self._claim_nos)
         while True:
-            rows = await self._all(transaction, sql.CLAIM, size=size, lease=lease)
+            rows = await self._all(
+                transaction, sql.CLAIM, size=size, lease=lease, claim_no=claim_no
+            )
             if rows[0][1] is not None:
                 return [Claimed(*row[1:14]) for row in rows]
             set_aside: int = rows[0][0]
@@ -54,39 +60,38 @@ class PostgresRows:
                 return []
 
     async def ack(self, transaction: Transaction, claims: Sequence[Claimed]) -> None:
-        held = await self._settle(transaction, sql.ACK, claims)
-        await self._release_keys(transaction, [claim for claim in claims if claim.id in held])
-        _require_all("ack", claims, held)
+        lost = await self._settle(transaction, sql.ACK, claims)
+        await self._release_keys(transaction, [claim for claim in claims if claim.id not in lost])
+        _require_none("ack", lost)
 
     async def release(self, transaction: Transaction, claims: Sequence[Claimed]) -> None:
-        _require_all("release", claims, await self._settle(transaction, sql.RELEASE, claims))
+        _require_none("release", await self._settle(transaction, sql.RELEASE, claims))
 
     async def extend(
         self, transaction: Transaction, claims: Sequence[Claimed], lease: timedelta
-    ) -> datetime:
-        held = await self._settle(transaction, sql.EXTEND, claims, lease=lease)
-        _require_all("extend", claims, held)
-        until: datetime = held[claims[0].id][0]
-        return until
+    ) -> None:
+        _require_none("extend", await self._settle(transaction, sql.EXTEND, claims, lease=lease))
 
     async def nack(self, transaction: Transaction, failures: Sequence[Failure]) -> Buried:
-        claims = [failure.claimed for failure in failures]
-        retries: list[tuple[Failure, timedelta]] = []
-        buried, held = Buried([], []), set[str]()
+        buried, lost = Buried([], []), list[str]()
+        retries: dict[int, list[tuple[Failure, timedelta]]] = {}
         for failure in failures:
-            delay = self._policy.delay_after(failure.claimed.attempts, self._chance())
+            claimed = failure.claimed
+            delay = self._policy.delay_after(claimed.attempts, self._chance())
             if delay is not None and not failure.permanent:
-                retries.append((failure, delay))
-            elif await self._bury(
+                retries.setdefault(claimed.claim_no, []).append((failure, delay))
+            elif not await self._bury(
                 transaction,
                 buried,
                 sql.DIE,
-                **_holders([failure.claimed]),
+                ids=[claimed.id],
+                claim_no=claimed.claim_no,
                 error=redacted(failure.error),
             ):
-                held.add(failure.claimed.id)
-        held.update(await self._retry(transaction, retries))
-        _require_all("nack", claims, held, buried)
+                lost.append(claimed.id)
+        for claim_no, failed in retries.items():
+            lost += await self._retry(transaction, claim_no, failed)
+        _require_none("nack", lost, buried)
         return buried
 
     async def sweep_dead(self, transaction: Transaction, limit: int) -> Buried:
@@ -134,17 +139,17 @@ class PostgresRows:
         return await self._change(transaction, sql.PRUNE, older_than=older_than, limit=limit)
 
     async def _retry(
-        self, transaction: Transaction, retries: Sequence[tuple[Failure, timedelta]]
-    ) -> Iterable[str]:
-        if not retries:
-            return ()
-        return await self._settle(
+        self, transaction: Transaction, claim_no: int, failed: Sequence[tuple[Failure, timedelta]]
+    ) -> list[str]:
+        lost = await self._all(
             transaction,
             sql.RETRY,
-            [failure.claimed for failure, _ in retries],
-            delays=[delay for _, delay in retries],
-            errors=[redacted(failure.error) for failure, _ in retries],
+            claim_no=claim_no,
+            ids=[failure.claimed.id for failure, _ in failed],
+            delays=[delay for _, delay in failed],
+            errors=[redacted(failure.error) for failure, _ in failed],
         )
+        return [row[0] for row in lost]
 
     async def _settle(
         self,
@@ -152,10 +157,14 @@ class PostgresRows:
         statement: str,
         claims: Sequence[Claimed],
         **values: Any,
-    ) -> dict[str, Any]:
-        """The rows that were held, and so changed, by id."""
-        rows = await self._all(transaction, statement, **_holders(claims), **values)
-        return {row[0]: row[1:] for row in rows}
+    ) -> list[str]:
+        """The ids of rows that are not held; the others are changed."""
+        lost: list[str] = []
+        for claim_no, group in groupby(claims, attrgetter("claim_no")):
+            ids = [claimed.id for claimed in group]
+            rows = await self._all(transaction, statement, ids=ids, claim_no=claim_no, **values)
+            lost += [row[0] for row in rows]
+        return lost
 
     async def _bury(
         self, transaction: Transaction, buried: Buried, statement: str, **values: Any
@@ -210,16 +219,6 @@ class PostgresRows:
         }
 
 
-def _holders(claims: Sequence[Claimed]) -> dict[str, Any]:
-    return {
-        "ids": [claimed.id for claimed in claims],
-        "claim_nos": [claimed.claim_no for claimed in claims],
-    }
-
-
-def _require_all(
-    verb: str, claims: Sequence[Claimed], held: Iterable[str], buried: Buried | None = None
-) -> None:
-    lost = {claimed.id for claimed in claims}.difference(held)
+def _require_none(verb: str, lost: Sequence[str], buried: Buried | None = None) -> None:
     if lost:
-        raise LeaseLost(verb, sorted(lost), buried)
+        raise LeaseLost(verb, lost, buried)

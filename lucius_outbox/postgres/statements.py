@@ -4,10 +4,12 @@ CHANNEL = "lucius_outbox"
 
 _NOW = "coalesce(%(now)s::timestamptz, statement_timestamp())"
 _HELD = """
-    m.id = ANY(%(ids)s::uuid[]) AND m.id = held.id AND m.claim_no = held.claim_no
-    AND m.locked_by = %(worker)s::uuid AND m.status = 'processing'
+    m.locked_by = %(worker)s::uuid AND m.claim_no = %(claim_no)s AND m.status = 'processing'
 """
-_HOLDERS = "unnest(%(ids)s::uuid[], %(claim_nos)s::bigint[]) AS held (id, claim_no)"
+_THESE = "m.id = ANY(%(ids)s::uuid[])"
+_LOST = """
+SELECT id::text FROM unnest(%(ids)s::uuid[]) AS given (id) EXCEPT SELECT id::text FROM held
+"""
 _DEAD_COLUMNS = """
     m.id::text, m.namespace, m.topic, m.tenant_id, m.dedupe_key, m.ordering_key, m.payload,
     m.attempts, m.reclaims, m.last_error, m.created_at
@@ -19,8 +21,9 @@ WITH fresh AS (
         (id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, next_attempt_at)
     SELECT id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload::jsonb,
            coalesce(not_before, now())
-    FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-                %s::text[], %s::timestamptz[])
+    FROM unnest(%(ids)s::uuid[], %(namespaces)s::text[], %(topics)s::text[],
+                %(tenant_ids)s::text[], %(dedupe_keys)s::text[], %(ordering_keys)s::text[],
+                %(payloads)s::text[], %(not_befores)s::timestamptz[])
         WITH ORDINALITY AS message (id, namespace, topic, tenant_id, dedupe_key, ordering_key,
                                     payload, not_before, position)
     ORDER BY position
@@ -29,8 +32,11 @@ WITH fresh AS (
 ), told AS (
     -- Sent when the transaction commits, and only then.
     SELECT pg_notify('{CHANNEL}', namespace) FROM (SELECT DISTINCT namespace FROM fresh) AS names
+), refused AS (
+    SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id) EXCEPT SELECT id FROM fresh
 )
-SELECT id::text, (SELECT count(*) FROM told) FROM fresh
+-- Only what was there before travels back: mostly nothing.
+SELECT refused.id::text FROM (SELECT count(*) FROM told) AS once JOIN refused ON true
 """
 
 # A row behind an earlier live row of its key is set aside (`waiting`), so that no later claim meets
@@ -83,7 +89,7 @@ WITH expired AS (
     UPDATE lucius_outbox_messages AS m
     SET attempts = m.attempts + (m.status = 'pending')::integer,
         reclaims = m.reclaims + (m.status = 'processing')::integer,
-        claim_no = m.claim_no + 1,
+        claim_no = %(claim_no)s,
         status = 'processing',
         locked_by = %(worker)s::uuid,
         locked_until = {_NOW} + %(lease)s,
@@ -104,46 +110,54 @@ ORDER BY claimed.next_attempt_at, claimed.seq
 """
 
 ACK = f"""
-UPDATE lucius_outbox_messages AS m
-SET status = 'delivered', locked_by = NULL, locked_until = NULL, updated_at = {_NOW}
-FROM {_HOLDERS}
-WHERE {_HELD}
-RETURNING m.id::text
+WITH held AS (
+    UPDATE lucius_outbox_messages AS m
+    SET status = 'delivered', locked_by = NULL, locked_until = NULL, updated_at = {_NOW}
+    WHERE {_THESE} AND {_HELD}
+    RETURNING m.id
+)
+{_LOST}
 """
 
 RELEASE = f"""
-UPDATE lucius_outbox_messages AS m
-SET status = 'pending', locked_by = NULL, locked_until = NULL, attempts = m.attempts - 1,
-    updated_at = {_NOW}
-FROM {_HOLDERS}
-WHERE {_HELD}
-RETURNING m.id::text
+WITH held AS (
+    UPDATE lucius_outbox_messages AS m
+    SET status = 'pending', locked_by = NULL, locked_until = NULL, attempts = m.attempts - 1,
+        updated_at = {_NOW}
+    WHERE {_THESE} AND {_HELD}
+    RETURNING m.id
+)
+{_LOST}
 """
 
 EXTEND = f"""
-UPDATE lucius_outbox_messages AS m
-SET locked_until = {_NOW} + %(lease)s, updated_at = {_NOW}
-FROM {_HOLDERS}
-WHERE {_HELD}
-RETURNING m.id::text, m.locked_until
+WITH held AS (
+    UPDATE lucius_outbox_messages AS m
+    SET locked_until = {_NOW} + %(lease)s, updated_at = {_NOW}
+    WHERE {_THESE} AND {_HELD}
+    RETURNING m.id
+)
+{_LOST}
 """
 
 RETRY = f"""
-UPDATE lucius_outbox_messages AS m
-SET status = 'pending', locked_by = NULL, locked_until = NULL,
-    next_attempt_at = {_NOW} + held.delay, last_error = held.error, updated_at = {_NOW}
-FROM unnest(%(ids)s::uuid[], %(claim_nos)s::bigint[], %(delays)s::interval[], %(errors)s::text[])
-    AS held (id, claim_no, delay, error)
-WHERE {_HELD}
-RETURNING m.id::text
+WITH held AS (
+    UPDATE lucius_outbox_messages AS m
+    SET status = 'pending', locked_by = NULL, locked_until = NULL,
+        next_attempt_at = {_NOW} + failed.delay, last_error = failed.error, updated_at = {_NOW}
+    FROM unnest(%(ids)s::uuid[], %(delays)s::interval[], %(errors)s::text[])
+        AS failed (id, delay, error)
+    WHERE m.id = failed.id AND {_THESE} AND {_HELD}
+    RETURNING m.id
+)
+{_LOST}
 """
 
 DIE = f"""
 UPDATE lucius_outbox_messages AS m
 SET status = 'dead', locked_by = NULL, locked_until = NULL, last_error = %(error)s,
     updated_at = {_NOW}
-FROM {_HOLDERS}
-WHERE {_HELD}
+WHERE {_THESE} AND {_HELD}
 RETURNING {_DEAD_COLUMNS}
 """
 

@@ -87,8 +87,8 @@ class PostgresStore:
     async def release(self, claims: Sequence[Claimed]) -> None:
         await self._write(lambda transaction: self._rows.release(transaction, claims))
 
-    async def extend(self, claims: Sequence[Claimed], lease: timedelta) -> datetime:
-        return await self._write(lambda transaction: self._rows.extend(transaction, claims, lease))
+    async def extend(self, claims: Sequence[Claimed], lease: timedelta) -> None:
+        await self._write(lambda transaction: self._rows.extend(transaction, claims, lease))
 
     async def sweep_dead(self, limit: int = 100) -> Buried:
         return await self._write(lambda transaction: self._rows.sweep_dead(transaction, limit))
@@ -121,14 +121,15 @@ class PostgresStore:
 
     async def _listen(self, wake: Callable[[], None]) -> None:
         async with self._connection() as connection:
+            await connection.execute(f"LISTEN {sql.CHANNEL}")
             try:
-                await connection.execute(f"LISTEN {sql.CHANNEL}")
                 wake()  # for what was committed while nobody listened
                 async for notice in connection.notifies():
                     if notice.payload == self.namespace:
                         wake()
             finally:
-                await connection.close()  # the pool replaces it with one that does not listen
+                if not connection.broken:
+                    await connection.execute(f"UNLISTEN {sql.CHANNEL}")
 
     async def _write(self, verb: Callable[[Transaction], Awaitable[T]]) -> T:
         """Commits also when some leases were lost: the other rows are settled all the same."""

@@ -1,5 +1,6 @@
 """Enqueue in the caller's own SQLite transaction."""
 
+import json
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ INSERT INTO lucius_outbox_messages
      next_attempt_at, created_at, updated_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (namespace, topic, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+"""
+_PRESENT = """
+SELECT id FROM lucius_outbox_messages WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -34,9 +38,20 @@ def enqueue_all(transaction: sqlite3.Connection, messages: Sequence[Message]) ->
         raise NoTransaction("the connection is in autocommit mode: execute BEGIN, then enqueue")
     rows = new_rows(messages)
     now = time.time_ns() // 1000
-    return receipts(rows, [row.id for row in rows if _inserted(transaction, row, now)])
+    before = transaction.total_changes
+    transaction.executemany(_INSERT, [(*row[:7], _due(row, now), now, now) for row in rows])
+    if transaction.total_changes - before == len(rows):
+        return receipts(rows, ())
+    return receipts(rows, {row.id for row in rows} - _present(transaction, rows))
 
 
-def _inserted(transaction: sqlite3.Connection, row: NewRow, now: int) -> bool:
-    due = now if row.not_before is None else microseconds(row.not_before)
-    return transaction.execute(_INSERT, (*row[:7], due, now, now)).rowcount == 1
+def _due(row: NewRow, now: int) -> int:
+    return now if row.not_before is None else microseconds(row.not_before)
+
+
+def _present(transaction: sqlite3.Connection, rows: Sequence[NewRow]) -> set[str]:
+    """Ids are new, so a row that has one is ours."""
+    cursor = transaction.cursor()
+    cursor.row_factory = None
+    cursor.execute(_PRESENT, (json.dumps([row.id for row in rows]),))
+    return {row_id for (row_id,) in cursor}

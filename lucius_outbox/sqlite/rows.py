@@ -9,6 +9,8 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count, groupby
+from operator import attrgetter, itemgetter
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -23,6 +25,9 @@ from lucius_outbox.store import Buried, Replayed, TopicStats, checked_replay
 
 OnDead = Callable[[sqlite3.Connection, Dead], None]
 _MICROSECOND = timedelta(microseconds=1)
+_decode = json.JSONDecoder().decode
+_SEQ = -1
+_ORDER = itemgetter(-2, -1)  # next_attempt_at, seq
 
 
 class SqliteRows:
@@ -37,6 +42,7 @@ class SqliteRows:
     ) -> None:
         self.namespace = namespace
         self.worker_id = str(uuid4())
+        self._claim_nos = count(1)
         self._policy = policy
         self._on_dead = on_dead
         self._clock = clock or _utc_now
@@ -60,10 +66,11 @@ class SqliteRows:
         if not rows:
             return []
         until = now + lease // _MICROSECOND
-        seqs = json.dumps([row[0] for row in rows])
-        transaction.execute(sql.CLAIM, (self.worker_id, until, now, seqs))
-        rows.sort(key=_order)
-        return [self._claimed(row, moment(until)) for row in rows]
+        seqs = json.dumps([row[_SEQ] for row in rows])
+        claim_no = next(self._claim_nos)
+        transaction.execute(sql.CLAIM, (claim_no, self.worker_id, until, now, seqs))
+        rows.sort(key=_ORDER)
+        return _claims(rows, claim_no, moment(until))
 
     def ack(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:
         lost = self._settle(transaction, sql.ACK, claims, self._now())
@@ -75,17 +82,16 @@ class SqliteRows:
 
     def extend(
         self, transaction: sqlite3.Connection, claims: Sequence[Claimed], lease: timedelta
-    ) -> datetime:
+    ) -> None:
         now = self._now()
         until = now + lease // _MICROSECOND
         _require_none("extend", self._settle(transaction, sql.EXTEND, claims, until, now))
-        return moment(until)
 
     def nack(self, transaction: sqlite3.Connection, failures: Sequence[Failure]) -> Buried:
         now, lost, buried = self._now(), [], Buried([], [])
         for failure in failures:
             claimed, error = failure.claimed, redacted(failure.error)
-            holder = (claimed.id, self.worker_id, claimed.claim_no)
+            holder = (json.dumps([claimed.id]), self.worker_id, claimed.claim_no)
             delay = self._policy.delay_after(claimed.attempts, self._chance())
             if delay is None or failure.permanent:
                 found = self._bury(transaction, buried, sql.NACK_DEAD, (error, now, *holder))
@@ -163,36 +169,17 @@ class SqliteRows:
         while True:
             due = (self.namespace, now, self._policy.max_attempts, size)
             rows = _all(transaction, sql.DUE, due)
-            blocked = {row[0] for row in rows if self._is_blocked(transaction, row)}
+            blocked = {row[_SEQ] for row in rows if self._is_blocked(transaction, row)}
             if not blocked:
                 return rows
             transaction.execute(sql.SET_ASIDE, (json.dumps(sorted(blocked)),))
             if len(blocked) < len(rows):
-                return [row for row in rows if row[0] not in blocked]
+                return [row for row in rows if row[_SEQ] not in blocked]
 
     def _is_blocked(self, transaction: sqlite3.Connection, row: Any) -> bool:
-        seq, _, topic, _, _, ordering_key, *_ = row
+        _, namespace, topic, _, _, ordering_key, *_, seq = row
         return ordering_key is not None and bool(
-            _all(transaction, sql.EARLIER, (self.namespace, topic, ordering_key, seq))
-        )
-
-    def _claimed(self, row: Any, until: datetime) -> Claimed:
-        (_, row_id, topic, tenant_id, dedupe_key, ordering_key, payload) = row[:7]
-        (attempts, reclaims, claim_no, reclaimed, created_at, _) = row[7:]
-        return Claimed(
-            row_id,
-            self.namespace,
-            topic,
-            tenant_id,
-            dedupe_key,
-            ordering_key,
-            json.loads(payload),
-            attempts + 1 - reclaimed,
-            reclaims + reclaimed,
-            claim_no + 1,
-            bool(reclaimed),
-            until,
-            moment(created_at),
+            _all(transaction, sql.EARLIER, (namespace, topic, ordering_key, seq))
         )
 
     def _settle(
@@ -203,15 +190,17 @@ class SqliteRows:
         *values: int,
     ) -> list[str]:
         """The ids of rows that are not held; the others are changed."""
-        worker = self.worker_id
-        return [
-            claimed.id
-            for claimed in claims
-            if transaction.execute(
-                statement, (*values, claimed.id, worker, claimed.claim_no)
-            ).rowcount
-            == 0
-        ]
+        lost: list[str] = []
+        for claim_no, group in groupby(claims, attrgetter("claim_no")):
+            ids = [claimed.id for claimed in group]
+            held = (json.dumps(ids), self.worker_id, claim_no)
+            transaction.execute("SAVEPOINT lucius_outbox_settle")
+            if transaction.execute(statement, (*values, *held)).rowcount != len(ids):
+                transaction.execute("ROLLBACK TO lucius_outbox_settle")
+                lost += set(ids).difference(*_all(transaction, sql.HELD, held))
+                transaction.execute(statement, (*values, *held))
+            transaction.execute("RELEASE lucius_outbox_settle")
+        return lost
 
     def _bury(
         self,
@@ -263,12 +252,43 @@ def _all(connection: sqlite3.Connection, statement: str, values: Any) -> list[An
     return cursor.execute(statement, values).fetchall()
 
 
-def _order(row: Any) -> tuple[int, int]:
-    return row[-1], row[0]
+def _claims(rows: Sequence[Any], claim_no: int, until: datetime) -> list[Claimed]:
+    return [
+        Claimed(
+            row_id,
+            namespace,
+            topic,
+            tenant_id,
+            dedupe_key,
+            ordering_key,
+            _decode(payload),
+            attempts,
+            reclaims,
+            claim_no,
+            bool(reclaimed),
+            until,
+            moment(created_at),
+        )
+        for (
+            row_id,
+            namespace,
+            topic,
+            tenant_id,
+            dedupe_key,
+            ordering_key,
+            payload,
+            attempts,
+            reclaims,
+            reclaimed,
+            created_at,
+            _,
+            _,
+        ) in rows
+    ]
 
 
 def _dead(row: Any) -> Dead:
-    return Dead._make((*row[:6], json.loads(row[6]), *row[7:10], moment(row[10])))
+    return Dead._make((*row[:6], _decode(row[6]), *row[7:10], moment(row[10])))
 
 
 def _require_none(verb: str, lost: Sequence[str], buried: Buried | None = None) -> None:

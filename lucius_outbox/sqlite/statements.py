@@ -1,14 +1,19 @@
 """The SQL. Each claim index is named, so that no statistics can talk SQLite into a scan."""
 
+# As a claim will leave them; then what the claim itself needs.
 _CLAIM_COLUMNS = """
-    seq, id, topic, tenant_id, dedupe_key, ordering_key, payload, attempts, reclaims, claim_no,
-    status = 'processing', created_at, next_attempt_at
+    id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload,
+    attempts + (status = 'pending'), reclaims + (status = 'processing'),
+    status = 'processing', created_at, next_attempt_at, seq
 """
 _DEAD_COLUMNS = """
     id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, attempts, reclaims,
     last_error, created_at
 """
-_HELD = "id = ? AND locked_by = ? AND claim_no = ? AND status = 'processing'"
+_HELD = """
+    id IN (SELECT value FROM json_each(?)) AND locked_by = ? AND claim_no = ?
+    AND status = 'processing'
+"""
 
 EXPIRED = f"""
 SELECT {_CLAIM_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
@@ -26,7 +31,7 @@ ORDER BY next_attempt_at, seq LIMIT ?
 CLAIM = """
 UPDATE lucius_outbox_messages
 SET attempts = attempts + (status = 'pending'), reclaims = reclaims + (status = 'processing'),
-    claim_no = claim_no + 1, status = 'processing', locked_by = ?, locked_until = ?, updated_at = ?
+    status = 'processing', claim_no = ?, locked_by = ?, locked_until = ?, updated_at = ?
 WHERE seq IN (SELECT value FROM json_each(?))
 """
 
@@ -49,6 +54,8 @@ WHERE waiting = 1 AND seq = (
     ORDER BY seq LIMIT 1
 )
 """
+
+HELD = f"SELECT id FROM lucius_outbox_messages WHERE {_HELD}"
 
 ACK = f"""
 UPDATE lucius_outbox_messages

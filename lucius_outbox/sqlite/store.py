@@ -115,8 +115,8 @@ class SqliteStore:
     async def release(self, claims: Sequence[Claimed]) -> None:
         await self._write(lambda transaction: self._rows.release(transaction, claims))
 
-    async def extend(self, claims: Sequence[Claimed], lease: timedelta) -> datetime:
-        return await self._write(lambda transaction: self._rows.extend(transaction, claims, lease))
+    async def extend(self, claims: Sequence[Claimed], lease: timedelta) -> None:
+        await self._write(lambda transaction: self._rows.extend(transaction, claims, lease))
 
     async def sweep_dead(self, limit: int = 100) -> Buried:
         return await self._write(lambda transaction: self._rows.sweep_dead(transaction, limit))

@@ -11,4 +11,5 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
+    # A double holds today's microseconds with two bits to spare, and this is the fastest way.
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)

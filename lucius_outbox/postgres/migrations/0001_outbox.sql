@@ -15,7 +15,7 @@ CREATE TABLE lucius_outbox_messages (
     waiting boolean NOT NULL DEFAULT false,
     attempts integer NOT NULL DEFAULT 0,
     reclaims integer NOT NULL DEFAULT 0,
-    claim_no bigint NOT NULL DEFAULT 0,
+    claim_no bigint,
     next_attempt_at timestamptz NOT NULL DEFAULT now(),
     locked_by uuid,
     locked_until timestamptz,

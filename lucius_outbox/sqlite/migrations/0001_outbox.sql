@@ -9,14 +9,16 @@ CREATE TABLE lucius_outbox_messages (
     dedupe_key TEXT,
     ordering_key TEXT,
     payload TEXT NOT NULL,
-    status TEXT NOT NULL DEFAULT 'pending'
-        CHECK (status IN ('pending', 'processing', 'delivered', 'dead')),
+    -- Not as IN, for which SQLite builds a table at every insert and update.
+    status TEXT NOT NULL DEFAULT 'pending' CHECK (
+        status = 'pending' OR status = 'processing' OR status = 'delivered' OR status = 'dead'
+    ),
     -- A due row that was found behind an earlier live row of its ordering key; it leaves the index
     -- of due rows until that one has ended. See docs/explanation/outbox.md.
     waiting INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
     reclaims INTEGER NOT NULL DEFAULT 0,
-    claim_no INTEGER NOT NULL DEFAULT 0,
+    claim_no INTEGER,
     next_attempt_at INTEGER NOT NULL,
     locked_by TEXT,
     locked_until INTEGER,
