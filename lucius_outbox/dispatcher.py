@@ -7,20 +7,22 @@ in case none was.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from lucius_outbox.errors import InvalidSettings, LeaseLost, StoreUnavailable
 from lucius_outbox.message import Claimed, Failure
-from lucius_outbox.publishing import Publish, failures_of
+from lucius_outbox.publishing import Publish, failures_of, is_cancelled
 from lucius_outbox.store import Buried, Store
 from lucius_outbox.telemetry import Metrics, NoMetrics, Telemetry
 
 T = TypeVar("T")
 _FIRST_PAUSE = 0.05  # seconds before a verb that failed is tried again; doubles up to the poll
+_CANCEL_AGAIN = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Dispatcher:
         self._woken = asyncio.Event()
         self._deliveries: set[asyncio.Task[None]] = set()
         self._publishing: dict[str, Claimed] = {}
+        self._at_ease: set[asyncio.Task[Any]] = set()
         self._running: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._stopped.set()
@@ -112,15 +115,16 @@ class Dispatcher:
         self._telemetry.started()
         try:
             async with asyncio.TaskGroup() as tasks:
-                helpers = (
+                helpers = {
                     tasks.create_task(self._store.listen(self.wake)),
                     tasks.create_task(self._keep_leases()),
                     tasks.create_task(self._keep_house()),
-                )
-                await self._claim_until_stopped(tasks)
-                await self._drain()
-                for helper in helpers:
-                    helper.cancel()
+                }
+                try:
+                    await self._claim_until_stopped(tasks)
+                    await self._wait_for_deliveries()
+                finally:
+                    await self._end(helpers)
         finally:
             self._telemetry.stopped()
             self._stopped.set()
@@ -133,7 +137,9 @@ class Dispatcher:
                 delivery = tasks.create_task(self._deliver(claims))
                 self._deliveries.add(delivery)
                 delivery.add_done_callback(self._ended)
-            else:
+            if is_cancelled():  # the claim may have swallowed it: see `_end`
+                raise asyncio.CancelledError
+            if not claims:
                 await self._wait_for_rows()
 
     def _is_full(self) -> bool:
@@ -183,7 +189,8 @@ class Dispatcher:
         held = {claimed.id: claimed for claimed in claims}
         self._publishing |= held
         try:
-            return await failures_of(self._publish, claims, self._settings.publish_timeout)
+            with self._interruptible():
+                return await failures_of(self._publish, claims, self._settings.publish_timeout)
         finally:
             for message_id in held:
                 self._publishing.pop(message_id, None)
@@ -227,21 +234,41 @@ class Dispatcher:
                 return True
             if time.monotonic() + pause > give_up:
                 return False
-            await asyncio.sleep(pause)
+            with self._interruptible():
+                await asyncio.sleep(pause)
             pause = min(2 * pause, self._settings.poll_interval.total_seconds())
 
     def _bury(self, buried: Buried | None) -> None:
         if buried is not None:
             self._telemetry.buried(buried)
 
-    async def _drain(self) -> None:
+    async def _wait_for_deliveries(self) -> None:
         if self._deliveries:
             grace = self._settings.grace.total_seconds()
-            _, late = await asyncio.wait(self._deliveries, timeout=grace)
-            for delivery in late:
-                delivery.cancel()
-            if late:
-                await asyncio.wait(late)
+            await asyncio.wait(self._deliveries, timeout=grace)
+
+    async def _end(self, helpers: set[asyncio.Task[None]]) -> None:
+        """Cancel what is left, and return when it is over.
+
+        Again and again: before Python 3.12 `asyncio.wait_for` may swallow a cancellation, and
+        drivers use it. Deliveries are not interrupted while they settle.
+        """
+        while left := {task for task in helpers | self._deliveries if not task.done()}:
+            for task in left & (helpers | self._at_ease):
+                task.cancel()
+            await asyncio.wait(left, timeout=_CANCEL_AGAIN)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """For a delivery: what it does now may be cancelled when the dispatcher ends."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("deliveries are tasks")
+        self._at_ease.add(task)
+        try:
+            yield
+        finally:
+            self._at_ease.discard(task)
 
     async def _keep_house(self) -> None:
         while True:

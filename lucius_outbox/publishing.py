@@ -41,7 +41,7 @@ async def failures_of(
         async with asyncio.timeout(timeout.total_seconds()) as limit:
             return _checked(await publish(claims))
     except asyncio.CancelledError as error:
-        if _is_cancelled():
+        if is_cancelled():
             raise
         return [failure_of(claimed, error) for claimed in claims]
     except Exception as error:
@@ -57,8 +57,8 @@ def _checked(answer: Iterable[Failure] | None) -> list[Failure]:
     return failures
 
 
-def _is_cancelled() -> bool:
-    """Whether we are, and not only something that the team's function waited for."""
+def is_cancelled() -> bool:
+    """Whether somebody has cancelled this task, even if the cancellation was swallowed since."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
