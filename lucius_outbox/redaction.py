@@ -6,11 +6,12 @@ MAX_ERROR = 1000
 _HIDDEN = "***"
 
 # A name, then its value: `password=...`, `"api_key": "..."`, `SharedAccessKey=...`, `sig=...`.
+# The name is sought from the beginning of a word only, else a long one would cost its square.
 _NAMED = re.compile(
     r"""(?ix)
-    ( [\w.-]* (?: passw(?:or)?d | pwd | secret | token | signature | credential
+    (?<![\w.-]) ( [\w.-]* (?: passw(?:or)?d | pwd | secret | token | signature | credential
                 | api[-_]?key | access[-_]?key | account[-_]?key | accesskey | private[-_]?key )
-      | \bsig | \bkey ) (?=["']?\s*[:=])
+      | sig | key ) (?=["']?\s*[:=])
     (?P<between> ["']?\s*[:=]\s* )
     (?: "[^"]*" | '[^']*' | [^\s&;,"'}\])]+ )
     """
