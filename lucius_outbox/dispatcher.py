@@ -7,7 +7,7 @@ in case none was.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -61,7 +61,11 @@ class DispatchSettings:
 
 
 class Dispatcher:
-    """Runs as `async with Dispatcher(...)`, or by `run()` until somebody calls `stop()`."""
+    """Runs beside the body of `async with Dispatcher(...)`, or by `run()` until somebody calls
+    `stop()`. An error that is nobody's fault but ours ends `run()`, or comes out of the `async
+    with`."""
+
+    _running: asyncio.Task[None]
 
     def __init__(
         self,
@@ -79,7 +83,6 @@ class Dispatcher:
         self._deliveries: set[asyncio.Task[None]] = set()
         self._publishing: dict[str, Claimed] = {}
         self._at_ease: set[asyncio.Task[Any]] = set()
-        self._running: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._stopped.set()
 
@@ -96,8 +99,7 @@ class Dispatcher:
     ) -> None:
         self._stopping.set()
         self.wake()
-        if self._running is not None:
-            await self._running
+        await self._running
 
     def wake(self) -> None:
         """Look for rows now. Call it in the dispatcher's event loop."""
@@ -177,8 +179,11 @@ class Dispatcher:
             raise
         failed = {failure.claimed.id for failure in failures}
         delivered = [claimed for claimed in claims if claimed.id not in failed]
-        if delivered and await self._settle("ack", self._store.ack, delivered):
-            self._telemetry.delivered(delivered, time.perf_counter() - started)
+        if delivered:
+            lost = await self._settle("ack", self._store.ack, delivered)
+            if lost is not None:
+                acked = [claimed for claimed in delivered if claimed.id not in lost]
+                self._telemetry.delivered(acked, time.perf_counter() - started)
         if failures:
             self._telemetry.failed(failures)
             await self._settle("nack", self._store.nack, failures)
@@ -217,8 +222,11 @@ class Dispatcher:
 
     async def _settle(
         self, verb: str, settle: Callable[[list[T]], Awaitable[Buried | None]], rows: list[T]
-    ) -> bool:
-        """Try until the lease would be over anyway: then the rows are another claim's to settle."""
+    ) -> Collection[str] | None:
+        """The ids of rows that were lost; None if the database could not be reached in time.
+
+        It is tried until the lease would be over: then the rows are another claim's to settle.
+        """
         give_up = time.monotonic() + self._settings.lease.total_seconds()
         pause = _FIRST_PAUSE
         while True:
@@ -227,13 +235,13 @@ class Dispatcher:
             except LeaseLost as error:
                 self._telemetry.lease_lost(error)
                 self._bury(error.buried)
-                return False
+                return error.ids
             except StoreUnavailable as error:
                 self._telemetry.store_failed(verb, error)
             else:
-                return True
+                return ()
             if time.monotonic() + pause > give_up:
-                return False
+                return None
             with self._interruptible():
                 await asyncio.sleep(pause)
             pause = min(2 * pause, self._settings.poll_interval.total_seconds())
@@ -262,8 +270,7 @@ class Dispatcher:
     def _interruptible(self) -> Iterator[None]:
         """For a delivery: what it does now may be cancelled when the dispatcher ends."""
         task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("deliveries are tasks")
+        assert task is not None, "a coroutine runs in a task"
         self._at_ease.add(task)
         try:
             yield

@@ -17,15 +17,14 @@ class PrometheusMetrics:
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
         for name, kind, labels, meaning in METRICS:
-            match kind:
-                case Kind.COUNTER:
-                    self._counters[name] = Counter(name, meaning, labels, registry=registry)
-                case Kind.GAUGE:
-                    self._gauges[name] = Gauge(name, meaning, labels, registry=registry)
-                case Kind.HISTOGRAM:
-                    self._histograms[name] = Histogram(
-                        name, meaning, labels, registry=registry, buckets=_SECONDS
-                    )
+            if kind is Kind.COUNTER:
+                self._counters[name] = Counter(name, meaning, labels, registry=registry)
+            elif kind is Kind.GAUGE:
+                self._gauges[name] = Gauge(name, meaning, labels, registry=registry)
+            else:
+                self._histograms[name] = Histogram(
+                    name, meaning, labels, registry=registry, buckets=_SECONDS
+                )
 
     def increment(self, name: str, amount: int, **labels: str) -> None:
         self._counters[name].labels(**labels).inc(amount)

@@ -11,17 +11,16 @@ MIGRATIONS = migrations(__package__)
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the tables to this release's schema: in the open transaction, or in one of its own."""
-    joined = connection.in_transaction
-    if not joined:
-        connection.execute("BEGIN IMMEDIATE")
+    if connection.in_transaction:
+        _apply(connection)
+        return
+    connection.execute("BEGIN IMMEDIATE")
     try:
         _apply(connection)
     except BaseException:
-        if not joined:
-            connection.rollback()
+        connection.rollback()
         raise
-    if not joined:
-        connection.commit()
+    connection.commit()
 
 
 def check(connection: sqlite3.Connection) -> None:

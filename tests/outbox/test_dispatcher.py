@@ -357,6 +357,64 @@ async def test_a_lease_lost_while_publishing_is_noticed(
     assert len(record.ids) == 1  # type: ignore[attr-defined]
 
 
+async def test_an_extension_that_fails_is_tried_again(
+    sqlite_backend: SqliteBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = sqlite_backend.store()
+    extend, extended = store.extend, asyncio.Event()
+
+    async def noticing(claims: Sequence[Claimed], lease: timedelta) -> None:
+        await extend(claims, lease)
+        extended.set()
+
+    store.extend = _failing(noticing, 2)  # type: ignore[method-assign]
+
+    async def publish(claims: Sequence[Claimed]) -> None:
+        await asyncio.wait_for(extended.wait(), DEADLINE)
+
+    await commit(sqlite_backend, message(1))
+    settings = DispatchSettings(
+        lease=timedelta(milliseconds=300), poll_interval=timedelta(milliseconds=20)
+    )
+    async with Dispatcher(store, publish, settings):
+        await until(lambda: _all_delivered(sqlite_backend))
+    assert await _logged(caplog, "outbox.store_failed")
+
+
+async def test_a_row_that_is_settled_while_it_is_extended_is_not_lost(
+    sqlite_backend: SqliteBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = sqlite_backend.store()
+    extend, extending, settled = store.extend, asyncio.Event(), asyncio.Event()
+    refused: list[LeaseLost] = []
+
+    async def late(claims: Sequence[Claimed], lease: timedelta) -> None:
+        extending.set()
+        await settled.wait()
+        try:
+            await extend(claims, lease)
+        except LeaseLost as error:
+            refused.append(error)
+            raise
+
+    async def publish(claims: Sequence[Claimed]) -> None:
+        await asyncio.wait_for(extending.wait(), DEADLINE)
+
+    async def was_refused() -> bool:
+        return bool(refused)
+
+    store.extend = late  # type: ignore[method-assign]
+    await commit(sqlite_backend, message(1))
+    settings = DispatchSettings(
+        lease=timedelta(milliseconds=60), poll_interval=timedelta(milliseconds=20)
+    )
+    async with Dispatcher(store, publish, settings):
+        await until(lambda: _all_delivered(sqlite_backend))
+        settled.set()
+        await until(was_refused)
+    assert not await _logged(caplog, "outbox.lease_lost")
+
+
 async def test_a_stop_finishes_what_is_being_published(backend: Backend) -> None:
     publishing, go_on = asyncio.Event(), asyncio.Event()
 

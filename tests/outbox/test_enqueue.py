@@ -232,7 +232,17 @@ def test_payloads_come_back_as_they_went_in(payloads: list[Any]) -> None:
 async def test_payloads_come_back_as_they_went_in_from_jsonb(
     postgres_backend: PostgresBackend,
 ) -> None:
-    payloads: list[Any] = [None, True, 0, 1.5, "ü\\u0000 \\", [], {}, {"a": [{"b": "\n\t\"'"}]}]
+    payloads: list[Any] = [
+        None,
+        True,
+        0,
+        1.5,
+        "ü\\u0000 \\",
+        ["\\u0000", 7],
+        [],
+        {},
+        {"a": [{"b": "\n\t\"'"}]},
+    ]
     await commit(postgres_backend, *(message(payload=payload) for payload in payloads))
     claims = await postgres_backend.store().claim_batch(20, LEASE)
     assert [claimed.payload for claimed in claims] == payloads
