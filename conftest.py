@@ -1,6 +1,6 @@
 """Every code block in the documentation runs.
 
-Python blocks are executed. In `console` blocks each line that begins with `$ ` is a command, and
+Every page is run in an empty folder of its own. Python blocks are executed. In `console` blocks each line that begins with `$ ` is a command, and
 what follows is what it must print; `make` is not run inside the tests, but its target must exist.
 `json` blocks must be JSON; `mermaid`, `text` and `toml` blocks are for reading.
 """
@@ -54,9 +54,11 @@ def check_json(example: Example) -> None:
 
 def enter(namespace: dict[str, Any]) -> None:
     namespace[FOLDER] = tempfile.mkdtemp()
+    os.chdir(namespace[FOLDER])
 
 
 def leave(namespace: dict[str, Any]) -> None:
+    os.chdir(ROOT)
     shutil.rmtree(namespace[FOLDER])
 
 

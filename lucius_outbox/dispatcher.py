@@ -177,13 +177,14 @@ class Dispatcher:
         except asyncio.CancelledError:
             await self._settle("release", self._store.release, claims)
             raise
+        self._telemetry.published(time.perf_counter() - started)
         failed = {failure.claimed.id for failure in failures}
         delivered = [claimed for claimed in claims if claimed.id not in failed]
         if delivered:
             lost = await self._settle("ack", self._store.ack, delivered)
             if lost is not None:
                 acked = [claimed for claimed in delivered if claimed.id not in lost]
-                self._telemetry.delivered(acked, time.perf_counter() - started)
+                self._telemetry.delivered(acked)
         if failures:
             self._telemetry.failed(failures)
             await self._settle("nack", self._store.nack, failures)

@@ -3,14 +3,14 @@
 import json
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lucius_outbox.errors import InvalidMessage
 
-JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
+JsonValue = Mapping[str, "JsonValue"] | Sequence["JsonValue"] | str | int | float | bool | None
 
 # In bytes of UTF-8; PostgreSQL refuses index entries of more than 2704.
 MAX_LENGTH = {
@@ -63,7 +63,7 @@ class Claimed(NamedTuple):
     tenant_id: str | None
     dedupe_key: str | None
     ordering_key: str | None
-    payload: JsonValue
+    payload: Any
     attempts: int
     reclaims: int
     claim_no: int
@@ -89,7 +89,7 @@ class Dead(NamedTuple):
     tenant_id: str | None
     dedupe_key: str | None
     ordering_key: str | None
-    payload: JsonValue
+    payload: Any
     attempts: int
     reclaims: int
     last_error: str | None
@@ -206,7 +206,7 @@ def _json(payload: JsonValue) -> str:
     return text
 
 
-def _holds_nul(value: JsonValue) -> bool:
+def _holds_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, list):

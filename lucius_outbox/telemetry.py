@@ -82,8 +82,8 @@ class EventInfo(NamedTuple):
 
 EVENTS: tuple[EventInfo, ...] = (
     EventInfo("outbox.started", "INFO", (), "A dispatcher began to work."),
-    EventInfo("outbox.stopped", "INFO", (), "It stopped, and holds nothing."),
-    EventInfo("outbox.delivered", "DEBUG", ("count", "seconds"), "A batch was delivered."),
+    EventInfo("outbox.stopped", "INFO", (), "It stopped."),
+    EventInfo("outbox.delivered", "DEBUG", ("count",), "A batch was delivered."),
     EventInfo(
         "outbox.reclaimed", "WARNING", ("ids",), "Rows were taken over from an expired lease."
     ),
@@ -160,9 +160,11 @@ class Telemetry:
             ids = [claimed.id for claimed in reclaimed]
             self._tell(logging.WARNING, "outbox.reclaimed", ids=ids)
 
-    def delivered(self, claims: Sequence[Claimed], took: float) -> None:
+    def published(self, seconds: float) -> None:
+        self._metrics.observe(PUBLISH_SECONDS, [seconds], namespace=self._namespace)
+
+    def delivered(self, claims: Sequence[Claimed]) -> None:
         self._count(DELIVERED, claims)
-        self._metrics.observe(PUBLISH_SECONDS, [took], namespace=self._namespace)
         now = datetime.now(UTC)
         lags: dict[str, list[float]] = {}
         for claimed in claims:
@@ -170,7 +172,7 @@ class Telemetry:
             lags.setdefault(claimed.topic, []).append(lag)
         for topic, seconds in lags.items():
             self._metrics.observe(LAG_SECONDS, seconds, namespace=self._namespace, topic=topic)
-        self._tell(logging.DEBUG, "outbox.delivered", count=len(claims), seconds=took)
+        self._tell(logging.DEBUG, "outbox.delivered", count=len(claims))
 
     def failed(self, failures: Sequence[Failure]) -> None:
         self._count(FAILED, [failure.claimed for failure in failures])

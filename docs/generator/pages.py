@@ -1,6 +1,8 @@
 """Reference pages whose every fact stands in the code."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +29,12 @@ from lucius_contract.transitions import (
     STEP_TRANSITIONS,
     Transition,
 )
+from lucius_outbox import DispatchSettings, RetryPolicy, Status
+from lucius_outbox import states as outbox_states
+from lucius_outbox.message import MAX_LENGTH
+from lucius_outbox.redaction import MAX_ERROR
+from lucius_outbox.states import LEDGER_NAME, delivery_name
+from lucius_outbox.telemetry import EVENTS, METRICS
 
 PARTS: tuple[type[Document], ...] = (Ref, Artifact, StepError, Progress, CallbackUrls)
 _GENERATED = "<!-- Made from the code by `make generate`; edit the code, not this page. -->\n"
@@ -38,6 +46,7 @@ def files() -> Mapping[str, str]:
         "docs/reference/errors.md": _errors(),
         "docs/reference/timeouts.md": _timeouts(),
         "docs/reference/messages.md": _messages(),
+        "docs/reference/outbox.md": _outbox(),
     }
 
 
@@ -122,6 +131,64 @@ def _messages() -> str:
     )
 
 
+def _outbox() -> str:
+    return _page(
+        "Outbox",
+        "`lucius_outbox`: how to use it is in [a how-to](../how-to/use-the-outbox.md), why it is"
+        " so in [an explanation](../explanation/outbox.md).",
+        "## States",
+        _diagram(outbox_states.TRANSITIONS, Status.PENDING, (Status.DELIVERED,)),
+        _transitions(outbox_states.TRANSITIONS),
+        "Two other vocabularies are derived:",
+        _table(
+            ("status", "in the ledger", "in the critical state machines"),
+            [(f"`{s}`", f"`{LEDGER_NAME[s]}`", _delivery_names(s)) for s in Status],
+        ),
+        "## Limits of a message",
+        _table(
+            ("field", "bytes of UTF-8"),
+            [(f"`{name}`", str(size)) for name, size in MAX_LENGTH.items()],
+        ),
+        "Longer ones are refused, as are NUL characters, halves of surrogate pairs, and payloads"
+        " that are not JSON. Errors are kept without credentials, at most"
+        f" {MAX_ERROR} characters long.",
+        "## Settings of a dispatcher",
+        _table(("setting", "default"), _defaults(DispatchSettings())),
+        "## Settings of a retry policy",
+        _table(("setting", "default"), _defaults(RetryPolicy())),
+        "## Metrics",
+        "Exported by `lucius_outbox.prometheus.PrometheusMetrics`; any object with the methods of"
+        " `lucius_outbox.telemetry.Metrics` will do.",
+        _table(
+            ("name", "kind", "labels", "meaning"),
+            [(f"`{m.name}`", m.kind, _codes(m.labels), m.meaning) for m in METRICS],
+        ),
+        "## Log events",
+        "Records of the logger `lucius_outbox`. The message is the event's name; `namespace`,"
+        " `worker_id` (where there is one) and the fields below are attributes of the record.",
+        _table(
+            ("event", "level", "fields", "meaning"),
+            [(f"`{e.name}`", e.level, _codes(e.fields) or "-", e.meaning) for e in EVENTS],
+        ),
+    )
+
+
+def _delivery_names(status: Status) -> str:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    usual = delivery_name(status, 0, now, now)
+    waiting = delivery_name(status, 1, now + timedelta(seconds=1), now)
+    after = f"; `{waiting}` after a failure, until it is due" if waiting != usual else ""
+    return f"`{usual}`{after}"
+
+
+def _defaults(settings: Any) -> list[tuple[str, str]]:
+    return [(f"`{f.name}`", f"`{getattr(settings, f.name)}`") for f in fields(settings)]
+
+
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _fields(model: type[Document]) -> str:
     schema = schema_of(model)
     required = set(schema.get("required", ()))
@@ -162,7 +229,9 @@ def _step_remark(state: StepState) -> str:
 
 
 def _diagram(
-    table: Sequence[Transition[Any, Any]], initial: StrEnum, terminal: Iterable[StrEnum]
+    table: Sequence[Transition[Any, Any] | outbox_states.Transition],
+    initial: StrEnum,
+    terminal: Iterable[StrEnum],
 ) -> str:
     """One arrow per pair of states, named by all that can cause it."""
     causes: dict[tuple[str, str], list[str]] = {}
@@ -179,7 +248,7 @@ def _diagram(
     return "\n".join(lines)
 
 
-def _transitions(table: Sequence[Transition[Any, Any]]) -> str:
+def _transitions(table: Sequence[Transition[Any, Any] | outbox_states.Transition]) -> str:
     return _table(
         ("from", "trigger", "to", "when"),
         [(f"`{r.source}`", f"`{r.trigger}`", f"`{r.target}`", r.condition) for r in table],

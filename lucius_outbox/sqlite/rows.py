@@ -254,36 +254,10 @@ def _all(connection: sqlite3.Connection, statement: str, values: Any) -> list[An
 
 def _claims(rows: Sequence[Any], claim_no: int, until: datetime) -> list[Claimed]:
     return [
-        Claimed(
-            row_id,
-            namespace,
-            topic,
-            tenant_id,
-            dedupe_key,
-            ordering_key,
-            _decode(payload),
-            attempts,
-            reclaims,
-            claim_no,
-            bool(reclaimed),
-            until,
-            moment(created_at),
+        Claimed._make(
+            (*row[:6], _decode(row[6]), *row[7:9], claim_no, row[9] == 1, until, moment(row[10]))
         )
-        for (
-            row_id,
-            namespace,
-            topic,
-            tenant_id,
-            dedupe_key,
-            ordering_key,
-            payload,
-            attempts,
-            reclaims,
-            reclaimed,
-            created_at,
-            _,
-            _,
-        ) in rows
+        for row in rows
     ]
 
 

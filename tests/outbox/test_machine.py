@@ -89,10 +89,8 @@ class Machine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def model(self, claimed: Claimed) -> Row:
-        assert isinstance(claimed.payload, dict)
-        number = claimed.payload["n"]
-        assert isinstance(number, int)
-        return self.rows[number]
+        row: Row = self.rows[claimed.payload["n"]]
+        return row
 
     def claimable(self) -> list[Row]:
         """In the order in which a claim gives them, if it gives all."""
@@ -209,7 +207,7 @@ class Machine(RuleBasedStateMachine):
         dead = self.run(self.stores[0].dead())
         chosen = data.draw(st.sampled_from(dead))
         assert self.run(self.stores[0].replay([chosen.id], by="ada", reason="test")) == 1
-        row = self.rows[chosen.payload["n"]]  # type: ignore[index, call-overload]
+        row = self.rows[chosen.payload["n"]]
         row.status, row.attempts, row.reclaims = Status.PENDING, 0, 0
         row.due = self.clock.now
 
