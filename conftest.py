@@ -1,8 +1,9 @@
 """Every code block in the documentation runs.
 
-Every page is run in an empty folder of its own. Python blocks are executed. In `console` blocks each line that begins with `$ ` is a command, and
-what follows is what it must print; `make` is not run inside the tests, but its target must exist.
-`json` blocks must be JSON; `mermaid`, `text` and `toml` blocks are for reading.
+Every page runs in an empty folder of its own. Python blocks are executed. In `console` blocks each
+line that begins with `$ ` is a command, and what follows is what it must print; `make` is not run
+inside the tests, but its target must exist. `json` blocks must be JSON; `mermaid`, `text` and
+`toml` blocks are for reading.
 """
 
 import json

@@ -197,7 +197,8 @@ class SqliteRows:
             transaction.execute("SAVEPOINT lucius_outbox_settle")
             if transaction.execute(statement, (*values, *held)).rowcount != len(ids):
                 transaction.execute("ROLLBACK TO lucius_outbox_settle")
-                lost += set(ids).difference(*_all(transaction, sql.HELD, held))
+                still = {row_id for (row_id,) in _all(transaction, sql.HELD, held)}
+                lost += [row_id for row_id in ids if row_id not in still]
                 transaction.execute(statement, (*values, *held))
             transaction.execute("RELEASE lucius_outbox_settle")
         return lost

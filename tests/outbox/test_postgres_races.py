@@ -37,6 +37,8 @@ class Workers:
 
     async def new(self) -> Worker:
         connection = await AsyncConnection.connect(self._backend.uri)
+        await connection.execute("SET lock_timeout = '20s'")  # rather than to hang
+        await connection.commit()
         await self._stack.enter_async_context(connection)
         return Worker(connection)
 
