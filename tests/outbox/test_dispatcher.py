@@ -242,8 +242,12 @@ async def test_no_more_batches_are_in_flight_than_allowed(backend: Backend) -> N
 
     await commit(backend, *map(message, range(20)))
     settings = DispatchSettings(batch_size=3, concurrency=2)
-    async with Dispatcher(backend.store(), publish, settings):
+    store = backend.store()
+    async with Dispatcher(store, publish, settings) as dispatcher:
         await asyncio.wait_for(full.wait(), DEADLINE)
+        for _ in range(5):
+            dispatcher.wake()
+            await store.stats()  # a round trip, in which a claim could be made as well
         claimed = [row["status"] for row in await backend.rows()].count("processing")
         assert claimed == 6
         go_on.set()
