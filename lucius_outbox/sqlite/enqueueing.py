@@ -34,7 +34,7 @@ def enqueue_all(transaction: sqlite3.Connection, messages: Sequence[Message]) ->
     transaction is refused. Errors of sqlite3 pass through: they are about the caller's transaction.
     Wake the dispatcher after the commit (`SqliteStore.wake`), or its next poll finds the rows.
     """
-    if transaction.isolation_level is None and not transaction.in_transaction:
+    if _commits_by_itself(transaction) and not transaction.in_transaction:
         raise NoTransaction("the connection is in autocommit mode: execute BEGIN, then enqueue")
     rows = new_rows(messages)
     now = time.time_ns() // 1000
@@ -43,6 +43,11 @@ def enqueue_all(transaction: sqlite3.Connection, messages: Sequence[Message]) ->
     if transaction.total_changes - before == len(rows):
         return receipts(rows, ())
     return receipts(rows, {row.id for row in rows} - _present(transaction, rows))
+
+
+def _commits_by_itself(connection: sqlite3.Connection) -> bool:
+    # `autocommit` came with Python 3.12, where it may also be -1: look at isolation_level.
+    return connection.isolation_level is None or getattr(connection, "autocommit", -1) is True
 
 
 def _due(row: NewRow, now: int) -> int:

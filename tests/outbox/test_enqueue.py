@@ -5,6 +5,7 @@ import sqlite3
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,6 +162,9 @@ async def test_a_connection_in_autocommit_mode_is_refused_outside_a_transaction(
     connection = sqlite3.connect(sqlite_backend.path, isolation_level=None)
     with pytest.raises(NoTransaction):
         sqlite.enqueue(connection, message(1))
+    newer: Any = SimpleNamespace(isolation_level="", autocommit=True, in_transaction=False)
+    with pytest.raises(NoTransaction):  # a connection as Python 3.12 makes them
+        sqlite.enqueue(newer, message(1))
     connection.execute("BEGIN")
     assert sqlite.enqueue(connection, message(2)).id
     connection.execute("COMMIT")

@@ -32,6 +32,12 @@ def test_the_contract_travels_as_data_too(wheel: zipfile.ZipFile) -> None:
     assert "lucius_contract/py.typed" in names
 
 
+def test_the_outbox_brings_its_migrations(wheel: zipfile.ZipFile) -> None:
+    files = {str(path.relative_to(ROOT)) for path in ROOT.glob("lucius_outbox/*/migrations/*.sql")}
+    assert len(files) >= 2
+    assert files <= set(wheel.namelist())
+
+
 def test_nothing_travels_that_is_not_a_package_of_ours(wheel: zipfile.ZipFile) -> None:
     roots = {name.partition("/")[0] for name in wheel.namelist()}
     packages = {path.parent.name for path in ROOT.glob("lucius_*/__init__.py")}
