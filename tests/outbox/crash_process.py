@@ -3,7 +3,8 @@
     python -m tests.outbox.crash_process produce|dispatch ADDRESS JOURNAL NAME FIRST
 
 ADDRESS is a PostgreSQL connection string or a path of a SQLite file. Every message has its own
-number; the row `effects(n)` is committed or rolled back together with it.
+number; the row `effects(n)` is committed or rolled back together with it, and is written after it:
+a message that got out too early would be without its effect.
 """
 
 import asyncio
@@ -82,8 +83,8 @@ class OnSqlite:
 
     async def transaction(self, batch: list[Message], effects: list[int], ending: str) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany("INSERT INTO effects VALUES (?)", [(n,) for n in effects])
         sqlite.enqueue_all(self._connection, batch)
+        self._connection.executemany("INSERT INTO effects VALUES (?)", [(n,) for n in effects])
         self._connection.execute(ending)
 
     async def backlog(self) -> int:
@@ -96,9 +97,9 @@ class OnPostgres:
         self._connection = connection
 
     async def transaction(self, batch: list[Message], effects: list[int], ending: str) -> None:
+        await postgres.enqueue_all(self._connection, batch)
         async with self._connection.cursor() as cursor:
             await cursor.executemany("INSERT INTO effects VALUES (%s)", [(n,) for n in effects])
-        await postgres.enqueue_all(self._connection, batch)
         await self._connection.execute(ending.encode())
 
     async def backlog(self) -> int:
