@@ -524,6 +524,25 @@ async def test_a_dispatcher_whose_claim_swallowed_its_cancellation_ends_all_the_
         await asyncio.wait_for(running, DEADLINE)
 
 
+async def test_a_dispatcher_that_is_cancelled_while_it_claims_does_not_go_on(
+    backend: Backend,
+) -> None:
+    store = backend.store()
+    claims = 0
+
+    async def claim(size: int, lease: timedelta) -> list[Claimed]:
+        nonlocal claims
+        claims += 1
+        running.cancel()
+        return []
+
+    store.claim_batch = claim  # type: ignore[method-assign]
+    running = asyncio.create_task(Dispatcher(store, Recorder(), SLOW_POLL).run())
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, DEADLINE)
+    assert claims == 1
+
+
 async def test_a_dispatcher_that_was_never_started_is_stopped(backend: Backend) -> None:
     dispatcher = Dispatcher(backend.store(), Recorder(), SLOW_POLL)
     await dispatcher.stop()
