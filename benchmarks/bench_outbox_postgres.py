@@ -1,4 +1,7 @@
-"""The outbox on PostgreSQL, beside plain SQL: see `benchmarks.outbox`."""
+"""The outbox on PostgreSQL, beside plain SQL: see `benchmarks.outbox`.
+
+One batch is in flight at a time, as in the floor.
+"""
 
 import asyncio
 import json
@@ -92,7 +95,7 @@ async def main() -> None:
                 for start in range(0, ROWS, BATCH):
                     async with producer.transaction():
                         await enqueue_all(producer, messages(start, round_no))
-                await dispatch_all(PostgresStore(pool, "bench"))
+                await dispatch_all(PostgresStore(pool, "bench"), concurrency=1)
 
             async def floor() -> None:
                 await floor_enqueue(hand_producer)

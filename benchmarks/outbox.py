@@ -19,7 +19,6 @@ from lucius_outbox.message import JsonValue
 ROWS = 10_000
 BATCH = 100
 LEASE = timedelta(seconds=30)
-SETTINGS = DispatchSettings(batch_size=BATCH, concurrency=1, lease=LEASE, retention=None)
 
 Work = Callable[[], Awaitable[None]]
 
@@ -47,8 +46,11 @@ def messages(start: int, round_no: str) -> list[Message]:
     ]
 
 
-async def dispatch_all(store: Store) -> None:
+async def dispatch_all(store: Store, concurrency: int) -> None:
     """Until every row has been published and acked."""
+    settings = DispatchSettings(
+        batch_size=BATCH, concurrency=concurrency, lease=LEASE, retention=None
+    )
     published = 0
     all_published = asyncio.Event()
 
@@ -58,7 +60,7 @@ async def dispatch_all(store: Store) -> None:
         if published == ROWS:
             all_published.set()
 
-    async with Dispatcher(store, publish, SETTINGS):
+    async with Dispatcher(store, publish, settings):
         await all_published.wait()
 
 
