@@ -1,6 +1,7 @@
 """The outbox on PostgreSQL, beside plain SQL: see `benchmarks.outbox`.
 
-One batch is in flight at a time, as in the floor.
+One batch is in flight at a time, as in the floor. Both insert a batch as one JSON text, the fastest
+way there is: `executemany` takes more than three times as long.
 """
 
 import asyncio
@@ -33,8 +34,8 @@ CREATE INDEX floor_leases ON floor (locked_until) WHERE status = 'processing';
 """
 FLOOR_INSERT = """
 INSERT INTO floor (id, namespace, topic, tenant_id, dedupe_key, payload)
-SELECT id, 'bench', 'directives', 'acme', dedupe_key, payload::jsonb
-FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS m (id, dedupe_key, payload)
+SELECT id, 'bench', 'directives', 'acme', dedupe_key, payload
+FROM json_to_recordset(%s::json) AS m (id uuid, dedupe_key text, payload jsonb)
 ON CONFLICT DO NOTHING
 """
 FLOOR_CLAIM = """
@@ -60,9 +61,11 @@ async def floor_enqueue(connection: AsyncConnection[Any]) -> None:
     round_no = uuid4().hex
     for start in range(0, ROWS, BATCH):
         async with connection.transaction():
-            keys = [f"acme/{round_no}/{start + number}" for number in range(BATCH)]
-            bodies = [json.dumps(payload(number)) for number in range(BATCH)]
-            await connection.execute(FLOOR_INSERT, (new_ids(BATCH), keys, bodies))
+            rows = [
+                {"id": id, "dedupe_key": f"acme/{round_no}/{number}", "payload": payload(number)}
+                for number, id in enumerate(new_ids(BATCH), start=start)
+            ]
+            await connection.execute(FLOOR_INSERT, (json.dumps(rows),))
 
 
 async def floor_dispatch(connection: AsyncConnection[Any]) -> None:

@@ -54,7 +54,7 @@ class PostgresRows:
                 transaction, sql.CLAIM, size=size, lease=lease, claim_no=claim_no
             )
             if rows[0][1] is not None:
-                return [Claimed(*row[1:14]) for row in rows]
+                return [Claimed(*row[1:]) for row in rows]
             set_aside: int = rows[0][0]
             if set_aside == 0:
                 return []
@@ -84,7 +84,7 @@ class PostgresRows:
                 transaction,
                 buried,
                 sql.DIE,
-                ids=[claimed.id],
+                ids=sql.uuids([claimed.id]),
                 claim_no=claimed.claim_no,
                 error=redacted(failure.error),
             ):
@@ -107,7 +107,7 @@ class PostgresRows:
         if await self._all(transaction, sql.REPLAY_FORBIDDEN):
             raise ReplayForbidden(self.namespace)
         return await self._change(
-            transaction, sql.REPLAY, ids=chosen, by=by, reason=redacted(reason)
+            transaction, sql.REPLAY, ids=sql.uuids(chosen), by=by, reason=redacted(reason)
         )
 
     async def forbid_replay(self, transaction: Transaction, forbidden: bool) -> None:
@@ -145,7 +145,7 @@ class PostgresRows:
             transaction,
             sql.RETRY,
             claim_no=claim_no,
-            ids=[failure.claimed.id for failure, _ in failed],
+            ids=sql.uuids(failure.claimed.id for failure, _ in failed),
             delays=[delay for _, delay in failed],
             errors=[redacted(failure.error) for failure, _ in failed],
         )
@@ -161,7 +161,7 @@ class PostgresRows:
         """The ids of rows that are not held; the others are changed."""
         lost: list[str] = []
         for claim_no, group in groupby(claims, attrgetter("claim_no")):
-            ids = [claimed.id for claimed in group]
+            ids = sql.uuids(claimed.id for claimed in group)
             rows = await self._all(transaction, statement, ids=ids, claim_no=claim_no, **values)
             lost += [row[0] for row in rows]
         return lost

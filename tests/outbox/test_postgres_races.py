@@ -142,7 +142,7 @@ async def test_no_claim_reads_the_whole_table(postgres_backend: PostgresBackend)
     """Neither with fresh statistics nor with those of an empty table."""
     rows = PostgresRows(NAMESPACE, policy=RetryPolicy())
     values = rows._values({"size": 100, "lease": LEASE, "claim_no": 1})
-    ids = {"ids": ["00000000-0000-7000-8000-000000000000"] * 100}
+    ids = {"ids": sql.uuids(["00000000-0000-7000-8000-000000000000"] * 100)}
     async with postgres_backend.transaction() as connection:
         await connection.execute(
             f"INSERT INTO {TABLE} (id, namespace, topic, payload, status)"
