@@ -75,7 +75,9 @@ class PostgresStore:
             return await self._rows.claim_batch(connection, size, lease)
 
     async def ack(self, claims: Sequence[Claimed]) -> None:
-        if all(claimed.ordering_key is None for claimed in claims):
+        # Rows of one claim without keys are one statement, which needs no transaction around it.
+        kinds = {(claimed.claim_no, claimed.ordering_key) for claimed in claims}
+        if len(kinds) == 1 and claims[0].ordering_key is None:
             async with self._connection() as connection:
                 await self._rows.ack(connection, claims)
         else:

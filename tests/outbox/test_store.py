@@ -192,6 +192,16 @@ async def test_what_is_held_is_settled_though_something_else_was_lost(
     await other.ack([taken])
 
 
+async def test_settling_nothing_changes_nothing(backend: Backend) -> None:
+    store = backend.store()
+    await commit(backend, message(1))
+    await store.ack([])
+    await store.release([])
+    await store.extend([], LEASE)
+    assert await store.nack([]) == ([], [])
+    assert await statuses(backend) == ["pending"]
+
+
 async def test_extend_moves_the_end_of_the_lease(backend: Backend, clock: Clock) -> None:
     store, other = backend.store(clock), backend.store(clock)
     await commit(backend, message(1), message(2))
