@@ -95,6 +95,7 @@ class Step:
     next_attempt_at: datetime | None = None
     attempts: tuple[Attempt, ...] = ()
     stray_replies: int = 0
+    progress: JsonObject | None = None
     artifacts: tuple[JsonObject, ...] = ()
     artifacts_bytes: int = 0
     result_ref: JsonObject | None = None

@@ -35,6 +35,7 @@ class StepChanges(TypedDict, total=False):
     next_attempt_at: datetime | None
     attempts: tuple[Attempt, ...]
     stray_replies: int
+    progress: JsonObject | None
     artifacts: tuple[JsonObject, ...]
     artifacts_bytes: int
     result_ref: JsonObject | None

@@ -39,6 +39,16 @@ class OutboxFailed(OfAttempt):
 
 
 @dataclass(frozen=True, slots=True)
+class OutboxSuperseded(OfAttempt):
+    """The attempt's directive was found unpublished when it was no longer wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishDelayed(OfAttempt):
+    """The directive is about to go out so late that its lease would not cover the work."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyReceived(OfAttempt):
     tenant_id: str
 
@@ -50,7 +60,7 @@ class AckReceived(ReplyReceived):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReceived(ReplyReceived):
-    pass
+    progress: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,8 @@ Event = (
     Submitted
     | OutboxSent
     | OutboxFailed
+    | OutboxSuperseded
+    | PublishDelayed
     | AckReceived
     | HeartbeatReceived
     | ResultReceived
@@ -140,7 +152,10 @@ def from_reply(reply: Reply) -> AckReceived | HeartbeatReceived | ResultReceived
     identity = (reply.step_id, reply.attempt_no, reply.lease_id, reply.tenant_id)
     if isinstance(reply, Result):
         return _from_result(reply)
-    return AckReceived(*identity) if isinstance(reply, Ack) else HeartbeatReceived(*identity)
+    if isinstance(reply, Ack):
+        return AckReceived(*identity)
+    progress = reply.progress
+    return HeartbeatReceived(*identity, progress=progress.to_json() if progress else None)
 
 
 def _from_result(result: Result) -> ResultReceived:

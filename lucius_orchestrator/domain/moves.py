@@ -34,6 +34,7 @@ def dispatch(draft: Draft, step: Step, trigger: StepTrigger) -> None:
     changes["lease_id"] = lease_id
     changes["lease_expires_at"] = lease_expires_at
     changes["next_attempt_at"] = None
+    changes["progress"] = None
     changes["attempts"] = (*step.attempts, Attempt(attempt_no, lease_id, step.route, now))
     draft.job_changes["attempts_total"] = draft.job.attempts_total + 1
     draft.outbox = (directive_row(draft, step, attempt_no, lease_expires_at),)

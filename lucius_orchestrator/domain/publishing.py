@@ -14,6 +14,8 @@ from lucius_orchestrator.domain.events import (
     OfAttempt,
     OutboxFailed,
     OutboxSent,
+    OutboxSuperseded,
+    PublishDelayed,
 )
 from lucius_orchestrator.domain.moves import AttemptFailure, fail_attempt
 
@@ -35,7 +37,8 @@ def on_sent(draft: Draft, event: OutboxSent) -> Decision:
 
 def on_failed(draft: Draft, event: OutboxFailed) -> Decision:
     message = event.message[:ERROR_MESSAGE_LIMIT]
-    if _made(draft, event) is not None:
+    made = _made(draft, event)
+    if made is not None and made[1].ended_by is not StepTrigger.DISPATCH_FAILED:
         draft.mark(_row_of(draft, event), OutboxState.FAILED_FINAL)
         draft.dead_letter(
             DeadLetterKind.OUTBOX, event.step_id, event.attempt_no, event.code, message
@@ -46,6 +49,23 @@ def on_failed(draft: Draft, event: OutboxFailed) -> Decision:
     failure = AttemptFailure(StepTrigger.DISPATCH_FAILED, event.code, message)
     # A directive that is too large stays too large: another attempt would meet the same end.
     fail_attempt(draft, step, failure, worth_retrying=ERRORS[event.code].retryable)
+    return draft.decided()
+
+
+def on_superseded(draft: Draft, event: OutboxSuperseded) -> Decision:
+    if _made(draft, event) is None or _awaiting_publish(draft, event) is not None:
+        return NOTHING
+    draft.mark(_row_of(draft, event), OutboxState.SUPERSEDED)
+    return _recorded(draft, event, OutboxState.SUPERSEDED)
+
+
+def on_delayed(draft: Draft, event: PublishDelayed) -> Decision:
+    """An unreachable bus is not a try: the attempt goes out late, but with its whole lease."""
+    step = _awaiting_publish(draft, event)
+    if step is None:
+        return NOTHING
+    changes = draft.changes_of(step)
+    changes["lease_expires_at"] = draft.now + step.policy.dispatch_lease()
     return draft.decided()
 
 

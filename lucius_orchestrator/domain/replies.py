@@ -50,6 +50,8 @@ def on_heartbeat(draft: Draft, event: HeartbeatReceived) -> Decision:
         draft.changes_of(gated)["lease_expires_at"] = draft.now + gated.policy.lease
     else:
         acknowledge(draft, gated, implied=True)
+    if event.progress is not None:
+        draft.changes_of(gated)["progress"] = event.progress
     return draft.answered(gated, event, Verdict.APPLIED)
 
 

@@ -6,6 +6,7 @@ since, or the time has not come by the clock of the one who decides, it means no
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -40,6 +41,26 @@ from lucius_orchestrator.domain.moves import (
     fail_attempt,
     fail_for_good,
 )
+
+
+class TimerKind(StrEnum):
+    """What a job may be waiting for; each has its sweeper."""
+
+    DISPATCH = "DISPATCH"
+    ACK = "ACK"
+    LEASE = "LEASE"
+    CEILING = "CEILING"
+    RETRY = "RETRY"
+    SLA = "SLA"
+
+
+_EVENTS: Mapping[TimerKind, type[TimerOfAttempt]] = {
+    TimerKind.DISPATCH: DispatchStale,
+    TimerKind.ACK: AckTimedOut,
+    TimerKind.LEASE: LeaseExpired,
+    TimerKind.CEILING: CeilingReached,
+    TimerKind.RETRY: RetryDue,
+}
 
 _SLA = AttemptFailure(
     StepTrigger.SLA_EXCEEDED, ErrorCode.SLA_EXCEEDED, "the job did not end within its SLA"
@@ -115,34 +136,50 @@ def on_sla_exceeded(draft: Draft, event: SlaExceeded) -> Decision:
     return draft.decided()
 
 
+class Due(NamedTuple):
+    """A moment at which a job may need attention, and the timer that says so."""
+
+    at: datetime
+    kind: TimerKind
+
+
 def armed(aggregate: Aggregate) -> Iterator[Timer]:
     """Every deadline that the job has now, as the event to fire once it has passed."""
+    step = aggregate.active
+    for deadline, kind in _deadlines(aggregate):
+        if kind is TimerKind.SLA:
+            yield SlaExceeded(deadline)
+        elif step.lease_id is not None:
+            yield _EVENTS[kind](step.step_id, step.attempt_no, step.lease_id, deadline)
+
+
+def next_due(aggregate: Aggregate) -> Due | None:
+    """The earliest deadline of a job that is not terminal."""
+    return min(_deadlines(aggregate), default=None)
+
+
+def _deadlines(aggregate: Aggregate) -> list[Due]:
     job, step = aggregate.job, aggregate.active
     if job.state in TERMINAL_JOB_STATES:
-        return
-    yield SlaExceeded(job.sla_deadline)
-    for kind, deadline in _attempt_deadlines(job.state, step):
-        if deadline is not None and step.lease_id is not None:
-            yield kind(step.step_id, step.attempt_no, step.lease_id, deadline)
-
-
-def next_deadline(aggregate: Aggregate) -> datetime | None:
-    """The earliest moment at which the job may need attention, if it is not terminal."""
-    return min((timer.deadline for timer in armed(aggregate)), default=None)
-
-
-def _attempt_deadlines(
-    job_state: JobState, step: Step
-) -> Iterator[tuple[type[TimerOfAttempt], datetime | None]]:
-    if step.state is StepState.DISPATCHING:
-        yield DispatchStale, step.attempts[-1].dispatched_at + step.policy.stale_dispatch
-    elif step.state is StepState.AWAITING_ACK:
-        yield AckTimedOut, step.ack_deadline
+        return []
+    found = [Due(job.sla_deadline, TimerKind.SLA)]
+    if step.state is StepState.DISPATCHING and step.attempts:
+        stale = step.attempts[-1].dispatched_at + step.policy.stale_dispatch
+        found.append(Due(stale, TimerKind.DISPATCH))
+    elif step.state is StepState.AWAITING_ACK and step.ack_deadline:
+        found.append(Due(step.ack_deadline, TimerKind.ACK))
     elif step.state is StepState.IN_PROGRESS:
-        yield LeaseExpired, step.lease_expires_at
-        yield CeilingReached, step.ceiling_at
-    elif step.state is StepState.FAILED_RETRY and job_state in ADVANCING_JOB_STATES:
-        yield RetryDue, step.next_attempt_at
+        if step.lease_expires_at:
+            found.append(Due(step.lease_expires_at, TimerKind.LEASE))
+        if step.ceiling_at:
+            found.append(Due(step.ceiling_at, TimerKind.CEILING))
+    elif (
+        step.state is StepState.FAILED_RETRY
+        and step.next_attempt_at
+        and job.state in ADVANCING_JOB_STATES
+    ):
+        found.append(Due(step.next_attempt_at, TimerKind.RETRY))
+    return found
 
 
 def _due(draft: Draft, event: AttemptTimer, deadline: datetime | None) -> bool:

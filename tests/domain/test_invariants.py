@@ -47,7 +47,7 @@ from lucius_orchestrator.domain.events import (
     Submitted,
     Timer,
 )
-from lucius_orchestrator.domain.timers import armed, next_deadline
+from lucius_orchestrator.domain.timers import armed, next_due
 from tests.domain.scenario import TENANT, Scenario
 from tests.domain.test_product import is_legal
 
@@ -276,7 +276,7 @@ class CarelessWorld(RuleBasedStateMachine):
             assert step in IN_FLIGHT_STEP_STATES
         if state is JobState.PAUSED:
             assert step in (StepState.PENDING, StepState.FAILED_RETRY)
-        assert (next_deadline(self.job.aggregate) is None) == (state in TERMINAL_JOB_STATES)
+        assert (next_due(self.job.aggregate) is None) == (state in TERMINAL_JOB_STATES)
 
     def the_trail_is_numbered_without_a_gap_and_every_hop_is_legal(self) -> None:
         assert self.job.aggregate.job.seq == self.recorded

@@ -24,7 +24,7 @@ from lucius_orchestrator.domain.events import (
     SlaExceeded,
     Timer,
 )
-from lucius_orchestrator.domain.timers import armed, next_deadline
+from lucius_orchestrator.domain.timers import Due, TimerKind, armed, next_due
 from tests.domain.scenario import START, Scenario
 
 
@@ -199,7 +199,7 @@ class TestArmed:
     def test_a_finished_job_has_none(self) -> None:
         job = Scenario.new(1).submitted().succeeds()
         assert list(armed(job.aggregate)) == []
-        assert next_deadline(job.aggregate) is None
+        assert next_due(job.aggregate) is None
 
     def test_a_row_that_lost_its_deadline_is_still_under_the_sla(self) -> None:
         job = Scenario.new(1).submitted().sent()
@@ -208,6 +208,6 @@ class TestArmed:
 
     def test_the_next_deadline_is_the_earliest(self) -> None:
         job = Scenario.new().submitted()
-        assert next_deadline(job.aggregate) == START + timedelta(seconds=61)
+        assert next_due(job.aggregate) == Due(START + timedelta(seconds=61), TimerKind.DISPATCH)
         job.sent()
-        assert next_deadline(job.aggregate) == job.active.ack_deadline
+        assert next_due(job.aggregate) == Due(job.active.ack_deadline or START, TimerKind.ACK)

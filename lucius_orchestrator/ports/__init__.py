@@ -1,0 +1,1 @@
+"""What the engine needs from the world: a ledger, a bus, a registry of protocols."""

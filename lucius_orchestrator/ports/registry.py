@@ -1,0 +1,74 @@
+"""The registry: which protocols there are, and how tenants are configured.
+
+What it answers is a snapshot: a job takes from it all that it will ever need, so that a reload
+changes only jobs to come.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from lucius_contract import timeouts
+from lucius_contract.routing import Mode
+from lucius_orchestrator.domain.aggregate import StepPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolStep:
+    """One step: who does it, what its payload must look like, how long it may take."""
+
+    step_type: str
+    service: str
+    payload_schema: Mapping[str, Any]
+    policy: StepPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolDefinition:
+    protocol_id: str
+    version: str
+    request_type: str
+    aliases: tuple[str, ...]
+    steps: tuple[ProtocolStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantConfig:
+    """What is set for one tenant; None: the default counts."""
+
+    mode: Mode | None = None
+    allowed_modes: frozenset[Mode] | None = None
+    max_inflight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalConfig:
+    """What counts where a tenant sets nothing."""
+
+    mode: Mode = Mode.DEFAULT
+    max_inflight: int | None = None
+    max_inflight_per_tenant: int | None = None
+    max_inflight_per_mode: Mapping[Mode, int] = field(default_factory=dict)
+    job_sla: timedelta = timeouts.JOB_SLA
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All protocols by id, and by request type or alias; tenants by id."""
+
+    protocols: Mapping[str, ProtocolDefinition]
+    by_request_type: Mapping[str, ProtocolDefinition]
+    tenants: Mapping[str, TenantConfig]
+    defaults: GlobalConfig
+
+    def tenant(self, tenant_id: str) -> TenantConfig:
+        return self.tenants.get(tenant_id, _UNCONFIGURED)
+
+
+_UNCONFIGURED = TenantConfig()
+
+
+class Registry(Protocol):
+    def snapshot(self) -> Snapshot:
+        """The last good set. Never blocks, never fails."""
