@@ -65,11 +65,11 @@ class ReplayForbidden(OutboxError):
 class SchemaMismatch(OutboxError):
     """The database's schema is not one that this release can work on."""
 
-    def __init__(self, found: int, known: int) -> None:
+    def __init__(self, found: int, known: int, prefix: str = "lucius_outbox") -> None:
         advice = (
             "install the release that made it" if found > known else "call migrate() before use"
         )
-        super().__init__(f"the outbox schema has version {found}, not {known}: {advice}")
+        super().__init__(f"the schema {prefix} has version {found}, not {known}: {advice}")
         self.found = found
         self.known = known
 

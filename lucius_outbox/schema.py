@@ -24,13 +24,13 @@ def migrations(package: str) -> tuple[Migration, ...]:
     return tuple(found)
 
 
-def missing(known: Sequence[Migration], version: int) -> Sequence[Migration]:
+def missing(prefix: str, known: Sequence[Migration], version: int) -> Sequence[Migration]:
     """What is still to be applied; SchemaMismatch if a newer release made the schema."""
     if version > len(known):
-        raise SchemaMismatch(version, len(known))
+        raise SchemaMismatch(version, len(known), prefix)
     return known[version:]
 
 
-def require_current(known: Sequence[Migration], version: int) -> None:
+def require_current(prefix: str, known: Sequence[Migration], version: int) -> None:
     if version != len(known):
-        raise SchemaMismatch(version, len(known))
+        raise SchemaMismatch(version, len(known), prefix)

@@ -14,12 +14,13 @@ Errors, by what the caller should do:
     ├── IdempotencyConflict    tell the client that the key stands for other content
     ├── Saturated              tell the client to come back later
     ├── InvalidCursor          tell the client to begin at the first page
+    ├── UnknownSchema          install the release that made the schema, or migrate it
     └── LedgerUnavailable      try again later; what was asked may or may not have been done
 
 No other exception leaves an adapter. Every verb answers only when what it says is durable.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -39,7 +40,7 @@ from lucius_orchestrator.domain.timers import Due, TimerKind, next_due
 
 T = TypeVar("T")
 
-Version = int | str
+Version = Hashable
 """Opaque: two versions are equal or they are not."""
 
 
@@ -81,6 +82,10 @@ class Saturated(LedgerError):
 
 class InvalidCursor(LedgerError):
     """Not a cursor that this ledger gave."""
+
+
+class UnknownSchema(LedgerError):
+    """The store holds tables of another release."""
 
 
 class LedgerUnavailable(LedgerError):
@@ -313,6 +318,10 @@ class Ledger(Protocol):
         """Mend up to `limit` entries of indexes that no commit will mend, and say what was done. A
         writer that was stalled between an index row and its commit fails afterwards, or has
         succeeded: it is never half undone."""
+
+    async def prune(self, before: datetime, limit: int) -> int:
+        """Delete up to `limit` rows that ended before the moment and that no verb needs any more;
+        returns how many. Jobs are not among them: see `remove`."""
 
     async def check(self) -> None:
         """Whether the ledger can be used: reachable, and of a schema that this release knows."""

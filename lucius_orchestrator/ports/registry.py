@@ -4,24 +4,38 @@ What it answers is a snapshot: a job takes from it all that it will ever need, s
 changes only jobs to come.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
 from lucius_contract import timeouts
+from lucius_contract.canonical import resolve_arrows
+from lucius_contract.errors import Problem
 from lucius_contract.routing import Mode
-from lucius_orchestrator.domain.aggregate import StepPolicy
+from lucius_orchestrator.domain.aggregate import JsonObject, StepPolicy
+
+PayloadCheck = Callable[[JsonObject], Sequence[Problem]]
+"""All that is wrong with a payload, with pointers that begin at the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolStep:
-    """One step: who does it, what its payload must look like, how long it may take."""
+    """One step: who does it, what its payload must look like, how long it may take.
+
+    `check` is the schema, compiled by the registry; without one it is compiled at every request.
+    """
 
     step_type: str
     service: str
     payload_schema: Mapping[str, Any]
     policy: StepPolicy
+    check: PayloadCheck | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def payload_key(self) -> str:
+        """The member of a request's payload that belongs to this step."""
+        return self.step_type.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +69,7 @@ class GlobalConfig:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All protocols by id, and by request type or alias; tenants by id."""
+    """All protocols by id, and by request type or alias with arrows resolved; tenants by id."""
 
     protocols: Mapping[str, ProtocolDefinition]
     by_request_type: Mapping[str, ProtocolDefinition]
@@ -64,6 +78,9 @@ class Snapshot:
 
     def tenant(self, tenant_id: str) -> TenantConfig:
         return self.tenants.get(tenant_id, _UNCONFIGURED)
+
+    def protocol_of(self, request_type: str) -> ProtocolDefinition | None:
+        return self.by_request_type.get(resolve_arrows(request_type))
 
 
 _UNCONFIGURED = TenantConfig()

@@ -71,7 +71,7 @@ async def test_a_new_migration_is_applied_to_what_is_there(
 ) -> None:
     await commit(backend, message(1))
     schema = sqlite_schema if isinstance(backend, SqliteBackend) else postgres_schema
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, NEXT))
+    monkeypatch.setattr(schema.OUTBOX, "migrations", (*schema.MIGRATIONS, NEXT))
     with pytest.raises(SchemaMismatch, match=r"version 1, not 2: call migrate\(\)"):
         await backend.store().check_schema()
     await migrate(backend)
@@ -86,7 +86,7 @@ async def test_a_failed_migration_leaves_nothing_behind(
 ) -> None:
     schema = sqlite_schema if isinstance(backend, SqliteBackend) else postgres_schema
     broken = NEXT._replace(sql=NEXT.sql + "\nSELECT nonsense FROM nowhere;")
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+    monkeypatch.setattr(schema.OUTBOX, "migrations", (*schema.MIGRATIONS, broken))
     with pytest.raises(Exception, match="nowhere"):
         await migrate(backend)
     async with backend.transaction() as transaction:

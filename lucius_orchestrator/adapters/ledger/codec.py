@@ -1,0 +1,155 @@
+"""How the rows of a job are written by ledgers that keep text and columns.
+
+What never changes after creation is one document per job, the *plan*; what changes are columns, so
+that a commit writes the fields that it changed and nothing else. Members that a later release adds
+to a document are passed over when it is read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+import pydantic_core
+from pydantic import TypeAdapter
+
+from lucius_contract.routing import Route
+from lucius_contract.states import JobState, StepState
+from lucius_contract.transitions import StepTrigger
+from lucius_orchestrator.domain.aggregate import (
+    Aggregate,
+    Attempt,
+    Engine,
+    Job,
+    ReplyVia,
+    Step,
+    StepPolicy,
+)
+from lucius_orchestrator.domain.decision import DirectiveRow, JobChanges, StepChanges
+from lucius_orchestrator.domain.directive import outbox_id
+
+JOB_COLUMNS = tuple(JobChanges.__annotations__)
+STEP_COLUMNS = tuple(StepChanges.__annotations__)
+"""The fields that decisions change; every ledger has a column for each."""
+
+TIME_COLUMNS = frozenset(
+    {
+        "updated_at",
+        "completed_at",
+        "lease_expires_at",
+        "ack_deadline",
+        "ceiling_at",
+        "next_attempt_at",
+    }
+)
+JSON_COLUMNS = frozenset({"attempts", "artifacts", "result_ref", "progress"})
+
+_PLAN_OF_JOB = tuple(f.name for f in fields(Job) if f.name not in JOB_COLUMNS)
+_PLAN_OF_STEP = tuple(f.name for f in fields(Step) if f.name not in STEP_COLUMNS)
+_ATTEMPT_TIMES = ("dispatched_at", "sent_at", "acknowledged_at", "completed_at")
+_route = TypeAdapter(Route).validate_python
+_policy = TypeAdapter(StepPolicy).validate_python
+_instant = TypeAdapter(datetime).validate_python
+
+
+def to_json(value: Any) -> str:
+    return pydantic_core.to_json(value).decode()
+
+
+def encode_plan(aggregate: Aggregate) -> str:
+    """The fields of the job and of its steps that no decision changes."""
+    job = {name: getattr(aggregate.job, name) for name in _PLAN_OF_JOB}
+    steps = [{name: getattr(step, name) for name in _PLAN_OF_STEP} for step in aggregate.steps]
+    return to_json({"job": job, "steps": steps})
+
+
+def encode_attempts(attempts: Sequence[Attempt]) -> str:
+    return to_json([attempt._asdict() for attempt in attempts])
+
+
+def decode_plan(text: str | bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The fixed fields of the job and of each step, as the constructors take them."""
+    plan = pydantic_core.from_json(text)
+    job = _known(plan["job"], _PLAN_OF_JOB)
+    job["engine"] = Engine(job["engine"])
+    job["route"] = _route(job["route"])
+    job["callback_urls"] = tuple(job["callback_urls"])
+    job["sla_deadline"] = _instant(job["sla_deadline"])
+    job["created_at"] = _instant(job["created_at"])
+    return job, [_step_plan(step) for step in plan["steps"]]
+
+
+def decode_attempts(text: str | bytes) -> tuple[Attempt, ...]:
+    return tuple(_attempt(stored) for stored in pydantic_core.from_json(text))
+
+
+def job_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Job:
+    return Job(**plan, **{**columns, "state": JobState(columns["state"])})
+
+
+def step_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Step:
+    """`columns` hold JSON as text and times as datetimes."""
+    decoded = dict(columns)
+    decoded["state"] = StepState(columns["state"])
+    decoded["attempts"] = decode_attempts(columns["attempts"])
+    decoded["artifacts"] = tuple(pydantic_core.from_json(columns["artifacts"]))
+    for name in ("result_ref", "progress"):
+        if columns[name] is not None:
+            decoded[name] = pydantic_core.from_json(columns[name])
+    return Step(**plan, **decoded)
+
+
+def directive_payload(row: DirectiveRow) -> dict[str, Any]:
+    """What the outbox keeps of a directive; the rest stands in its body."""
+    return {
+        "service": row.service,
+        "partition_key": row.partition_key,
+        "message_id": row.message_id,
+        "reply_via": row.reply_via.value,
+        "created_at": row.created_at.isoformat(),
+        "expires_at": row.expires_at.isoformat(),
+        "body": row.body,
+    }
+
+
+def directive_of(topic: str, payload: Mapping[str, Any]) -> DirectiveRow:
+    body = payload["body"]
+    return DirectiveRow(
+        outbox_id(body["jobId"], body["stepId"], body["attempt_no"]),
+        body["stepId"],
+        body["attempt_no"],
+        body["lease_id"],
+        payload["service"],
+        topic,
+        payload["partition_key"],
+        payload["message_id"],
+        body,
+        ReplyVia(payload["reply_via"]),
+        datetime.fromisoformat(payload["created_at"]),
+        datetime.fromisoformat(payload["expires_at"]),
+    )
+
+
+def _known(stored: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: stored[name] for name in names if name in stored}
+
+
+def _step_plan(stored: Mapping[str, Any]) -> dict[str, Any]:
+    step = _known(stored, _PLAN_OF_STEP)
+    step["policy"] = _policy(step["policy"])
+    step["route"] = _route(step["route"])
+    step["created_at"] = _instant(step["created_at"])
+    return step
+
+
+def _attempt(stored: Mapping[str, Any]) -> Attempt:
+    known = _known(stored, Attempt._fields)
+    known["route"] = _route(known["route"])
+    for name in _ATTEMPT_TIMES:
+        if known[name] is not None:
+            known[name] = _instant(known[name])
+    if known["outcome"] is not None:
+        known["outcome"] = StepState(known["outcome"])
+    if known["ended_by"] is not None:
+        known["ended_by"] = StepTrigger(known["ended_by"])
+    return Attempt(**known)

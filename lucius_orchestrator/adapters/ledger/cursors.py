@@ -1,0 +1,55 @@
+"""Cursors of pages: opaque to clients, checked when they come back."""
+
+import base64
+import binascii
+import json
+from datetime import datetime
+from typing import Any
+
+from lucius_orchestrator.ports.ledger import InvalidCursor
+
+
+def encode_job(job_id: str) -> str:
+    return _encode(["job", job_id])
+
+
+def decode_job(cursor: str | None) -> str | None:
+    """The id of the last job of the page before."""
+    if cursor is None:
+        return None
+    (job_id,) = _decode("job", cursor, str)
+    return str(job_id)
+
+
+def encode_letter(first_at: datetime, letter_id: str) -> str:
+    return _encode(["letter", first_at.isoformat(), letter_id])
+
+
+def decode_letter(cursor: str | None) -> tuple[datetime, str] | None:
+    """Time and id of the last dead letter of the page before."""
+    if cursor is None:
+        return None
+    first_at, letter_id = _decode("letter", cursor, str, str)
+    try:
+        moment = datetime.fromisoformat(first_at)
+    except ValueError as error:
+        raise InvalidCursor("not a cursor of this list") from error
+    if moment.tzinfo is None:
+        raise InvalidCursor("not a cursor of this list")
+    return moment, letter_id
+
+
+def _encode(parts: list[str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+def _decode(kind: str, cursor: str, *types: type) -> list[Any]:
+    try:
+        parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error) as error:
+        raise InvalidCursor("not a cursor of this list") from error
+    if not isinstance(parts, list) or len(parts) != 1 + len(types) or parts[0] != kind:
+        raise InvalidCursor("not a cursor of this list")
+    if not all(isinstance(part, kind) for part, kind in zip(parts[1:], types, strict=True)):
+        raise InvalidCursor("not a cursor of this list")
+    return parts[1:]

@@ -1,0 +1,134 @@
+"""Directives in `lucius_outbox`, settled in the transactions of the ledger."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from lucius_contract.states import OutboxState
+from lucius_orchestrator.adapters.ledger import codec
+from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxMark
+from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus
+from lucius_outbox.errors import LeaseLost
+from lucius_outbox.message import Claimed, Failure, Message
+from lucius_outbox.retry import Delays, RetryPolicy
+from lucius_outbox.sqlite.enqueueing import enqueue_all
+from lucius_outbox.sqlite.rows import SqliteRows
+from lucius_outbox.sqlite.times import microseconds
+from lucius_outbox.states import LEDGER_NAME, Status
+
+WITHOUT_END = 2**31 - 1
+NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
+
+
+class SqliteDirectives:
+    """OUTBOX rows of all kinds. An unreachable bus is not a try, so no row dies of too many."""
+
+    def __init__(
+        self,
+        backoff: Sequence[timedelta],
+        clock: Callable[[], datetime],
+        *,
+        clock_is_injected: bool,
+    ) -> None:
+        policy = RetryPolicy(WITHOUT_END, Delays(backoff), WITHOUT_END)
+        self._clock = clock
+        self._clock_is_injected = clock_is_injected
+        self._rows = {
+            kind: SqliteRows(namespace, policy=policy, clock=clock)
+            for kind, namespace in NAMESPACES.items()
+        }
+
+    def enqueue(self, transaction: sqlite3.Connection, rows: Sequence[DirectiveRow]) -> None:
+        enqueue_all(
+            transaction,
+            [
+                Message(
+                    NAMESPACES[OutboxKind.DIRECTIVE],
+                    row.topic,
+                    codec.directive_payload(row),
+                    dedupe_key=row.outbox_id,
+                    not_before=row.created_at if self._clock_is_injected else None,
+                )
+                for row in rows
+            ],
+        )
+
+    def claim(
+        self, transaction: sqlite3.Connection, kind: OutboxKind, size: int, lease: timedelta
+    ) -> list[Claim]:
+        claims = self._rows[kind].claim_batch(transaction, size, lease)
+        return [_claim(kind, claimed) for claimed in claims]
+
+    def has_claimable(self, connection: sqlite3.Connection, kind: OutboxKind) -> bool:
+        return self._rows[kind].claimable(connection)
+
+    def release(self, transaction: sqlite3.Connection, claims: Sequence[Claim]) -> None:
+        for rows, held in self._by_kind(claims):
+            with suppress(LeaseLost):
+                rows.release(transaction, held)
+
+    def postpone(
+        self, transaction: sqlite3.Connection, claims: Sequence[Claim], error: str
+    ) -> None:
+        for rows, held in self._by_kind(claims):
+            with suppress(LeaseLost):
+                rows.nack(transaction, [Failure(claimed, error) for claimed in held])
+
+    def discard(self, transaction: sqlite3.Connection, claims: Sequence[Claim]) -> None:
+        for rows, held in self._by_kind(claims):
+            with suppress(LeaseLost):
+                rows.ack(transaction, held)
+
+    def settle(
+        self, transaction: sqlite3.Connection, marks: Sequence[OutboxMark], claim: Claim | None
+    ) -> None:
+        """End the row that the claim holds; one that was lost is its new holder's to end."""
+        if claim is None:
+            return
+        rows, held = self._rows[claim.kind], [_token(claim)]
+        for outbox_id, state in marks:
+            if outbox_id != claim.row.outbox_id:
+                continue
+            with suppress(LeaseLost):
+                if state is OutboxState.FAILED_FINAL:
+                    rows.nack(transaction, [Failure(held[0], "refused for good", permanent=True)])
+                else:
+                    rows.ack(transaction, held)
+
+    def status(
+        self, connection: sqlite3.Connection, topic: str, outbox_id: str
+    ) -> DirectiveStatus | None:
+        key = (NAMESPACES[OutboxKind.DIRECTIVE], topic, outbox_id)
+        found = connection.execute(sql.DIRECTIVE, key).fetchone()
+        if found is None:
+            return None
+        status, due_at, locked_until = found
+        now = microseconds(self._clock())
+        free = locked_until is None or locked_until < now
+        state = OutboxState(LEDGER_NAME[Status(status)].value)
+        return DirectiveStatus(state, state is OutboxState.PENDING and free and due_at <= now)
+
+    def prune(self, transaction: sqlite3.Connection, older_than: timedelta, limit: int) -> int:
+        return sum(rows.prune(transaction, older_than, limit) for rows in self._rows.values())
+
+    def forbid_replay(self, transaction: sqlite3.Connection) -> None:
+        """A directive is never sent anew by hand: a redrive makes a new job."""
+        self._rows[OutboxKind.DIRECTIVE].forbid_replay(transaction, True)
+
+    def _by_kind(self, claims: Sequence[Claim]) -> Iterator[tuple[SqliteRows, list[Claimed]]]:
+        for kind, rows in self._rows.items():
+            held = [_token(claim) for claim in claims if claim.kind is kind]
+            if held:
+                yield rows, held
+
+
+def _claim(kind: OutboxKind, claimed: Claimed) -> Claim:
+    row = codec.directive_of(claimed.topic, claimed.payload)
+    return Claim(claimed.payload["body"]["jobId"], kind, row, claimed.attempts - 1, claimed)
+
+
+def _token(claim: Claim) -> Claimed:
+    assert isinstance(claim.token, Claimed), "a claim of this ledger"
+    return claim.token

@@ -1,0 +1,199 @@
+"""The verbs that write, each inside a transaction that the group commit has begun."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucius_contract.states import TERMINAL_JOB_STATES
+from lucius_orchestrator.adapters.ledger import codec
+from lucius_orchestrator.adapters.ledger.sqlite import columns
+from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
+from lucius_orchestrator.adapters.ledger.sqlite.columns import STEPS_PER_JOB, SqliteVersion
+from lucius_orchestrator.adapters.ledger.sqlite.directives import SqliteDirectives
+from lucius_orchestrator.domain.aggregate import Aggregate
+from lucius_orchestrator.domain.decision import AuditEvent, Decision, apply
+from lucius_orchestrator.domain.timers import Due, next_due
+from lucius_orchestrator.ports.ledger import (
+    Claim,
+    Conflict,
+    Created,
+    DeadLetterRow,
+    IdempotencyConflict,
+    Limits,
+    NewJob,
+    Repair,
+    Reservation,
+    Saturated,
+    Scope,
+    Stored,
+    dead_letter_rows,
+    timer_after,
+)
+from lucius_outbox.sqlite.times import microseconds
+
+_NO_LIMIT = 2**62
+Connection = sqlite3.Connection
+
+
+def create(
+    transaction: Connection,
+    directives: SqliteDirectives,
+    reservation: Reservation,
+    build: Callable[[str], NewJob],
+    limits: Limits,
+) -> Created:
+    tenant_id, entry, content_hash, job_id = reservation
+    if transaction.execute(sql.RESERVE, (tenant_id, entry, content_hash, job_id)).rowcount == 0:
+        return _earlier(transaction, reservation)
+    aggregate, decision = build(job_id)
+    _take_slots(transaction, aggregate, limits)
+    due = next_due(aggregate)
+    job_no = _insert(transaction, aggregate, entry, due)
+    _write_events(transaction, job_no, decision.events)
+    if decision.outbox:
+        directives.enqueue(transaction, decision.outbox)
+    return Created(job_id, Stored(aggregate, SqliteVersion(job_no, 1), due))
+
+
+def commit(
+    transaction: Connection,
+    directives: SqliteDirectives,
+    stored: Stored,
+    decision: Decision,
+    claim: Claim | None,
+) -> Stored:
+    version = _version(stored)
+    after = apply(stored.aggregate, decision)
+    due = timer_after(stored.timer, after)
+    changes: dict[str, Any] = dict(decision.job)
+    values = columns.encoded(changes)
+    if due != stored.timer:
+        changes |= {"due_at": None, "due_kind": None}
+        values += columns.due_values(due)
+    _update_job(transaction, stored, version, tuple(changes), values)
+    for index, step in decision.steps.items():
+        statement = sql.update_step(tuple(step))
+        step_no = STEPS_PER_JOB * version.job_no + index
+        transaction.execute(statement, [*columns.encoded(step), step_no])
+    _write_events(transaction, version.job_no, decision.events)
+    if decision.outbox:
+        directives.enqueue(transaction, decision.outbox)
+    if decision.marks:
+        directives.settle(transaction, decision.marks, claim)
+    if decision.dead_letters:
+        for letter in dead_letter_rows(after.job, decision.dead_letters):
+            bury(transaction, letter)
+    if _ends(stored.aggregate, after):
+        transaction.execute(sql.GIVE_SLOTS, (after.job.tenant_id, after.job.route.mode.value))
+    return Stored(after, SqliteVersion(version.job_no, version.number + 1), due)
+
+
+def reschedule(transaction: Connection, stored: Stored) -> Stored:
+    version, due = _version(stored), next_due(stored.aggregate)
+    _update_job(transaction, stored, version, ("due_at", "due_kind"), columns.due_values(due))
+    return Stored(stored.aggregate, SqliteVersion(version.job_no, version.number + 1), due)
+
+
+def remove(transaction: Connection, stored: Stored) -> None:
+    job, (job_no, number) = stored.aggregate.job, _version(stored)
+    transaction.execute(sql.UNRESERVE, (job.tenant_id, job.job_id, job_no))
+    if not transaction.execute(sql.DELETE_JOB, (job_no, number, job.job_id)).rowcount:
+        if transaction.execute(sql.EXISTS, (job.job_id,)).fetchone():
+            raise Conflict(job.job_id)
+        return
+    transaction.execute(sql.DELETE_PLAN, (job_no,))
+    transaction.execute(sql.DELETE_STEPS, (job_no, job_no))
+    transaction.execute(sql.DELETE_EVENTS, (job_no,))
+
+
+def bury(transaction: Connection, letter: DeadLetterRow) -> bool:
+    values = columns.letter_values(letter)
+    if transaction.execute(sql.BURY, values).rowcount:
+        return True
+    transaction.execute(sql.BURY_AGAIN, (microseconds(letter.last_at), letter.id))
+    return False
+
+
+def mark_redriven(transaction: Connection, job_id: str, by: str) -> int:
+    return transaction.execute(sql.REDRIVEN, (by, job_id)).rowcount
+
+
+def repair(transaction: Connection, limit: int) -> list[Repair]:
+    """Counters are the one index that is not a column of the job: count again."""
+    repairs = []
+    for scope, name, counted, open_jobs in transaction.execute(sql.MISCOUNTED, (limit,)).fetchall():
+        if scope == Scope.TENANT and open_jobs == 0:
+            transaction.execute(sql.FORGET_TENANT, (name,))
+        else:
+            transaction.execute(sql.RECOUNT, (scope, name, open_jobs))
+        if counted != open_jobs:
+            repairs.append(Repair("in_flight", f"{scope} {name}", str(counted), str(open_jobs)))
+    return repairs
+
+
+def _earlier(transaction: Connection, reservation: Reservation) -> Created:
+    found = (reservation.tenant_id, reservation.entry)
+    job_id, content_hash = transaction.execute(sql.FIND, found).fetchone()
+    if content_hash != reservation.content_hash:
+        raise IdempotencyConflict(job_id)
+    return Created(job_id, None)
+
+
+def _take_slots(transaction: Connection, aggregate: Aggregate, limits: Limits) -> None:
+    job = aggregate.job
+    for scope, name, limit in (
+        (Scope.TENANT, job.tenant_id, limits.tenant),
+        (Scope.MODE, job.route.mode.value, limits.mode),
+        (Scope.GLOBAL, "", limits.total),
+    ):
+        most = _NO_LIMIT if limit is None else limit
+        taken = transaction.execute(sql.TAKE_SLOT, (scope.value, name, most)).rowcount
+        if most < 1 or not taken:
+            raise Saturated(scope)
+
+
+def _insert(transaction: Connection, aggregate: Aggregate, entry: str, due: Due | None) -> int:
+    job = aggregate.job
+    head = (job.job_id, 1, job.tenant_id, job.request_type, job.route.mode.value, job.engine.value)
+    times = (*columns.due_values(due), microseconds(job.created_at))
+    row = (*head, entry, *times, *columns.job_values(job))
+    job_no = transaction.execute(sql.INSERT_JOB, row).lastrowid
+    assert job_no is not None, "an insert gives a row number"
+    transaction.execute(sql.INSERT_PLAN, (job_no, codec.encode_plan(aggregate)))
+    transaction.executemany(
+        sql.INSERT_STEP,
+        [
+            (STEPS_PER_JOB * job_no + step.step_index, *columns.step_values(step))
+            for step in aggregate.steps
+        ],
+    )
+    return job_no
+
+
+def _update_job(
+    transaction: Connection,
+    stored: Stored,
+    version: SqliteVersion,
+    names: tuple[str, ...],
+    values: Sequence[Any],
+) -> None:
+    job_id = stored.aggregate.job.job_id
+    statement = sql.update_job(names)
+    if not transaction.execute(statement, (*values, *version, job_id)).rowcount:
+        raise Conflict(job_id)
+
+
+def _write_events(transaction: Connection, job_no: int, events: Sequence[AuditEvent]) -> None:
+    if events:
+        transaction.executemany(
+            sql.INSERT_EVENT, [columns.event_values(job_no, event) for event in events]
+        )
+
+
+def _ends(before: Aggregate, after: Aggregate) -> bool:
+    return after.job.state in TERMINAL_JOB_STATES and before.job.state not in TERMINAL_JOB_STATES
+
+
+def _version(stored: Stored) -> SqliteVersion:
+    assert isinstance(stored.version, SqliteVersion), "a version of this ledger"
+    return stored.version
