@@ -1,6 +1,6 @@
 """A new job: everything that its rows need is resolved here and not looked up again."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lucius_contract import timeouts
@@ -15,6 +15,7 @@ from lucius_orchestrator.domain.aggregate import (
     JsonObject,
     Step,
     StepPolicy,
+    evolve,
 )
 from lucius_orchestrator.domain.directive import directive_bytes
 
@@ -107,4 +108,4 @@ def _new_step(plan: JobPlan, job: Job, index: int, now: datetime) -> Step:
             f"the directive of step {step.step_type} would have {size} bytes",
             [Problem("/payload", f"at most {DIRECTIVE_LIMIT} bytes with all refs")],
         )
-    return replace(step, directive_bytes=size)
+    return evolve(step, {"directive_bytes": size})

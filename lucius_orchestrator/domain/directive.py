@@ -65,7 +65,7 @@ def directive_body(
         "step_type": step.step_type,
         "attempt_no": attempt_no,
         "lease_id": lease_id,
-        "lease_expires_at": _on_the_wire(lease_expires_at),
+        "lease_expires_at": on_the_wire(lease_expires_at),
         "lease_seconds": policy.lease.total_seconds(),
         "heartbeat_seconds": policy.heartbeat_interval.total_seconds(),
         "input_ref": step.input_ref,
@@ -91,7 +91,7 @@ def directive_bytes(job: Job, step: Step, earlier_types: Iterable[str]) -> int:
     return len(pydantic_core.to_json(body)) + ENVELOPE_ALLOWANCE
 
 
-def _on_the_wire(instant: datetime) -> str:
+def on_the_wire(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

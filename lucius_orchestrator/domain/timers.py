@@ -19,7 +19,7 @@ from lucius_contract.states import (
     StepState,
 )
 from lucius_contract.transitions import JobTrigger, StepTrigger
-from lucius_orchestrator.domain.aggregate import Aggregate, Step
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Step
 from lucius_orchestrator.domain.decision import NOTHING, Decision
 from lucius_orchestrator.domain.draft import Draft
 from lucius_orchestrator.domain.events import (
@@ -60,6 +60,10 @@ _EVENTS: Mapping[TimerKind, type[TimerOfAttempt]] = {
     TimerKind.LEASE: LeaseExpired,
     TimerKind.CEILING: CeilingReached,
     TimerKind.RETRY: RetryDue,
+}
+_KINDS: Mapping[type[Timer], TimerKind] = {
+    SlaExceeded: TimerKind.SLA,
+    **{event: kind for kind, event in _EVENTS.items()},
 }
 
 _SLA = AttemptFailure(
@@ -143,10 +147,14 @@ class Due(NamedTuple):
     kind: TimerKind
 
 
+def kind_of(timer: Timer) -> TimerKind:
+    return _KINDS[type(timer)]
+
+
 def armed(aggregate: Aggregate) -> Iterator[Timer]:
     """Every deadline that the job has now, as the event to fire once it has passed."""
     step = aggregate.active
-    for deadline, kind in _deadlines(aggregate):
+    for deadline, kind in deadlines(aggregate):
         if kind is TimerKind.SLA:
             yield SlaExceeded(deadline)
         elif step.lease_id is not None:
@@ -155,13 +163,14 @@ def armed(aggregate: Aggregate) -> Iterator[Timer]:
 
 def next_due(aggregate: Aggregate) -> Due | None:
     """The earliest deadline of a job that is not terminal."""
-    return min(_deadlines(aggregate), default=None)
+    return min(deadlines(aggregate), default=None)
 
 
-def _deadlines(aggregate: Aggregate) -> list[Due]:
+def deadlines(aggregate: Aggregate) -> list[Due]:
+    """Every deadline that the job has now."""
     job, step = aggregate.job, aggregate.active
-    if job.state in TERMINAL_JOB_STATES:
-        return []
+    if job.state in TERMINAL_JOB_STATES or job.engine is not Engine.LEDGER:
+        return []  # another engine keeps its own time
     found = [Due(job.sla_deadline, TimerKind.SLA)]
     if step.state is StepState.DISPATCHING and step.attempts:
         stale = step.attempts[-1].dispatched_at + step.policy.stale_dispatch

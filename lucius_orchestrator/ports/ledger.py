@@ -95,7 +95,8 @@ class LedgerUnavailable(LedgerError):
 class Stored(NamedTuple):
     """A job as it was read or committed.
 
-    `timer` is what the timer index says of it: at or before its next deadline, None when terminal.
+    `timer` is what the timer index says of it: at or before its next deadline; None when it has
+    none, being terminal or in the care of an engine that keeps its own time.
     """
 
     aggregate: Aggregate
@@ -193,13 +194,15 @@ class DeadLetterRow(NamedTuple):
 
 class Claim(NamedTuple):
     """An OUTBOX row that a dispatcher holds for a while. `tries` counts the publishes that failed
-    before; `token` is how the ledger knows the claim again."""
+    before; `token` is how the ledger knows the claim again; `version` is the job's at the moment of
+    the claim, None if the ledger did not look."""
 
     job_id: str
     kind: OutboxKind
     row: DirectiveRow
     tries: int
     token: object
+    version: Version | None = None
 
 
 class DirectiveStatus(NamedTuple):
@@ -254,9 +257,9 @@ class Ledger(Protocol):
         the row is left to the one who holds it now, and the rest is committed all the same.
         """
 
-    async def reschedule(self, stored: Stored) -> Stored:
-        """Let the timer index name the job's next deadline, which may be later than what it said.
-        `Conflict` if the job moved."""
+    async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
+        """Let the timer index say `due`, which may be later than what it said; None: the job's next
+        deadline. `Conflict` if the job moved."""
 
     async def find(self, tenant_id: str, entry: str) -> Found | None:
         """The job behind an idempotency entry, if it was written."""

@@ -14,7 +14,7 @@ import pydantic_core
 from pydantic import TypeAdapter
 
 from lucius_contract.routing import Route
-from lucius_contract.states import JobState, StepState
+from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain.aggregate import (
     Aggregate,
@@ -27,6 +27,7 @@ from lucius_orchestrator.domain.aggregate import (
 )
 from lucius_orchestrator.domain.decision import DirectiveRow, JobChanges, StepChanges
 from lucius_orchestrator.domain.directive import outbox_id
+from lucius_orchestrator.ports.ledger import DirectiveStatus
 
 JOB_COLUMNS = tuple(JobChanges.__annotations__)
 STEP_COLUMNS = tuple(StepChanges.__annotations__)
@@ -47,6 +48,7 @@ JSON_COLUMNS = frozenset({"attempts", "artifacts", "result_ref", "progress"})
 _PLAN_OF_JOB = tuple(f.name for f in fields(Job) if f.name not in JOB_COLUMNS)
 _PLAN_OF_STEP = tuple(f.name for f in fields(Step) if f.name not in STEP_COLUMNS)
 _ATTEMPT_TIMES = ("dispatched_at", "sent_at", "acknowledged_at", "completed_at")
+_ROUTE = Attempt._fields.index("route")
 _route = TypeAdapter(Route).validate_python
 _policy = TypeAdapter(StepPolicy).validate_python
 _instant = TypeAdapter(datetime).validate_python
@@ -64,7 +66,9 @@ def encode_plan(aggregate: Aggregate) -> str:
 
 
 def encode_attempts(attempts: Sequence[Attempt]) -> str:
-    return to_json([attempt._asdict() for attempt in attempts])
+    """By position, without the route: that is the step's, which never changes. A later release
+    may add fields at the end."""
+    return to_json([(*attempt[:_ROUTE], *attempt[_ROUTE + 1 :]) for attempt in attempts])
 
 
 def decode_plan(text: str | bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -79,8 +83,8 @@ def decode_plan(text: str | bytes) -> tuple[dict[str, Any], list[dict[str, Any]]
     return job, [_step_plan(step) for step in plan["steps"]]
 
 
-def decode_attempts(text: str | bytes) -> tuple[Attempt, ...]:
-    return tuple(_attempt(stored) for stored in pydantic_core.from_json(text))
+def decode_attempts(text: str | bytes, route: Route) -> tuple[Attempt, ...]:
+    return tuple(_attempt(stored, route) for stored in pydantic_core.from_json(text))
 
 
 def job_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Job:
@@ -91,7 +95,7 @@ def step_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Step:
     """`columns` hold JSON as text and times as datetimes."""
     decoded = dict(columns)
     decoded["state"] = StepState(columns["state"])
-    decoded["attempts"] = decode_attempts(columns["attempts"])
+    decoded["attempts"] = decode_attempts(columns["attempts"], plan["route"])
     decoded["artifacts"] = tuple(pydantic_core.from_json(columns["artifacts"]))
     for name in ("result_ref", "progress"):
         if columns[name] is not None:
@@ -108,12 +112,13 @@ def directive_payload(row: DirectiveRow) -> dict[str, Any]:
         "reply_via": row.reply_via.value,
         "created_at": row.created_at.isoformat(),
         "expires_at": row.expires_at.isoformat(),
-        "body": row.body,
+        # As text: what PostgreSQL's jsonb refuses, a NUL character, is allowed in payloads.
+        "body": to_json(row.body),
     }
 
 
 def directive_of(topic: str, payload: Mapping[str, Any]) -> DirectiveRow:
-    body = payload["body"]
+    body = pydantic_core.from_json(payload["body"])
     return DirectiveRow(
         outbox_id(body["jobId"], body["stepId"], body["attempt_no"]),
         body["stepId"],
@@ -142,14 +147,21 @@ def _step_plan(stored: Mapping[str, Any]) -> dict[str, Any]:
     return step
 
 
-def _attempt(stored: Mapping[str, Any]) -> Attempt:
-    known = _known(stored, Attempt._fields)
-    known["route"] = _route(known["route"])
-    for name in _ATTEMPT_TIMES:
-        if known[name] is not None:
-            known[name] = _instant(known[name])
-    if known["outcome"] is not None:
-        known["outcome"] = StepState(known["outcome"])
-    if known["ended_by"] is not None:
-        known["ended_by"] = StepTrigger(known["ended_by"])
-    return Attempt(**known)
+def _attempt(stored: Sequence[Any], route: Route) -> Attempt:
+    values = [*stored[:_ROUTE], route, *stored[_ROUTE:]]
+    attempt = Attempt(*values[: len(Attempt._fields)])
+    times: dict[str, Any] = {
+        name: _instant(getattr(attempt, name))
+        for name in _ATTEMPT_TIMES
+        if getattr(attempt, name) is not None
+    }
+    outcome = attempt.outcome and StepState(attempt.outcome)
+    ended_by = attempt.ended_by and StepTrigger(attempt.ended_by)
+    return attempt._replace(outcome=outcome, ended_by=ended_by, **times)
+
+
+def as_seen_by(attempt: Attempt, status: DirectiveStatus) -> DirectiveStatus:
+    """The outbox knows only that a row is done with; it was sent if the attempt says so."""
+    if status.state is OutboxState.SENT and attempt.sent_at is None:
+        return status._replace(state=OutboxState.SUPERSEDED)
+    return status

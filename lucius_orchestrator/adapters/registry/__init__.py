@@ -1,0 +1,6 @@
+"""Registries: where protocols and the configuration of tenants come from."""
+
+from lucius_orchestrator.adapters.registry.problems import FileProblem, RegistryError
+from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
+
+__all__ = ["FileProblem", "RegistryError", "YamlRegistry"]

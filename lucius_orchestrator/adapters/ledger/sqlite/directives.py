@@ -1,13 +1,15 @@
 """Directives in `lucius_outbox`, settled in the transactions of the ledger."""
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
+from lucius_orchestrator.adapters.ledger.sqlite.columns import SqliteVersion
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxMark
 from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus
 from lucius_outbox.errors import LeaseLost
@@ -59,7 +61,13 @@ class SqliteDirectives:
         self, transaction: sqlite3.Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
         claims = self._rows[kind].claim_batch(transaction, size, lease)
-        return [_claim(kind, claimed) for claimed in claims]
+        rows = [codec.directive_of(claimed.topic, claimed.payload) for claimed in claims]
+        versions = _versions(transaction, rows)
+        return [
+            Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+            for row, claimed in zip(rows, claims, strict=True)
+            for job_id in (row.body["jobId"],)
+        ]
 
     def has_claimable(self, connection: sqlite3.Connection, kind: OutboxKind) -> bool:
         return self._rows[kind].claimable(connection)
@@ -124,9 +132,12 @@ class SqliteDirectives:
                 yield rows, held
 
 
-def _claim(kind: OutboxKind, claimed: Claimed) -> Claim:
-    row = codec.directive_of(claimed.topic, claimed.payload)
-    return Claim(claimed.payload["body"]["jobId"], kind, row, claimed.attempts - 1, claimed)
+def _versions(
+    transaction: sqlite3.Connection, directives: Iterable[DirectiveRow]
+) -> dict[str, SqliteVersion]:
+    job_ids = json.dumps([row.body["jobId"] for row in directives])
+    found = transaction.execute(sql.VERSIONS, (job_ids,))
+    return {job_id: SqliteVersion(job_no, number) for job_id, job_no, number in found}
 
 
 def _token(claim: Claim) -> Claimed:

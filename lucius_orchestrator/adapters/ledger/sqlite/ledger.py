@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 from lucius_contract import timeouts
 from lucius_contract.routing import directive_topic
 from lucius_contract.states import JobState
+from lucius_orchestrator.adapters.ledger.codec import as_seen_by
 from lucius_orchestrator.adapters.ledger.sqlite import reads, writes
 from lucius_orchestrator.adapters.ledger.sqlite.directives import SqliteDirectives
 from lucius_orchestrator.adapters.ledger.sqlite.group import GroupCommit
@@ -123,8 +124,8 @@ class SqliteLedger:
             self._wake()
         return after
 
-    async def reschedule(self, stored: Stored) -> Stored:
-        return await self._writer.write(lambda t: writes.reschedule(t, stored))
+    async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
+        return await self._writer.write(lambda t: writes.reschedule(t, stored, due))
 
     async def find(self, tenant_id: str, entry: str) -> Found | None:
         return await self._scan(lambda c: reads.find(c, tenant_id, entry))
@@ -171,7 +172,8 @@ class SqliteLedger:
         if attempt is None:
             return None
         topic, row = directive_topic(attempt.route.lane), outbox_id(job_id, step_id, attempt_no)
-        return await self._scan(lambda c: self._directives.status(c, topic, row))
+        status = await self._scan(lambda c: self._directives.status(c, topic, row))
+        return status and as_seen_by(attempt, status)
 
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._scan(lambda c: reads.in_flight(c, tenant_id))

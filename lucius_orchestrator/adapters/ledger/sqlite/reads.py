@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
+from datetime import timedelta
 from typing import Any
 
 from lucius_contract.routing import Mode
@@ -25,6 +26,7 @@ from lucius_orchestrator.ports.ledger import (
 )
 from lucius_outbox.sqlite.times import microseconds
 
+_SAME_ID_TIME = timedelta(seconds=1)  # ids are in the order of their milliseconds
 _SCAN = 1000  # jobs that are looked at for one page, so that a rare state cannot take for ever
 Connection = sqlite3.Connection
 
@@ -55,13 +57,18 @@ def jobs(connection: Connection, query: JobQuery) -> Page[Job]:
 
 def _matching(found: Sequence[Any], query: JobQuery) -> tuple[list[Any], str | None]:
     """The rows of the page, and the job that the next one begins after, if there may be more."""
-    since = None if query.since is None else microseconds(query.since)
+    since = 0 if query.since is None else microseconds(query.since)
+    end = 0 if query.since is None else microseconds(query.since - _SAME_ID_TIME)
     matching: list[Any] = []
     for row in found:
         job_id, created_at, state, request_type, _ = row
-        if since is not None and created_at < since:
+        if created_at < end:
             return matching, None
-        if query.state in (None, state) and query.request_type in (None, request_type):
+        if (
+            created_at >= since
+            and query.state in (None, state)
+            and query.request_type in (None, request_type)
+        ):
             matching.append(row)
             if len(matching) == query.limit:
                 return matching, job_id

@@ -22,6 +22,11 @@ JOIN lucius_ledger_steps s ON s.step_no BETWEEN 32 * j.job_no AND 32 * j.job_no 
 WHERE j.job_id = ? ORDER BY s.step_no
 """
 
+VERSIONS = """
+SELECT job_id, job_no, version FROM lucius_ledger_jobs
+WHERE job_id IN (SELECT value FROM json_each(?))
+"""
+
 INSERT_JOB = _insert(
     "lucius_ledger_jobs",
     (
@@ -101,11 +106,10 @@ IN_FLIGHT = """
 SELECT scope, name, jobs FROM lucius_ledger_in_flight
 WHERE scope IN ('GLOBAL', 'MODE') OR (scope = 'TENANT' AND name = ?)
 """
-# By the index of due jobs, which holds exactly those that are not terminal.
 COUNTED = """
 WITH open AS MATERIALIZED (
-    SELECT tenant_id, mode FROM lucius_ledger_jobs INDEXED BY lucius_ledger_due
-    WHERE due_at IS NOT NULL
+    SELECT tenant_id, mode FROM lucius_ledger_jobs INDEXED BY lucius_ledger_open
+    WHERE completed_at IS NULL
 ), counted AS (
     SELECT 'TENANT' AS scope, tenant_id AS name, count(*) AS jobs FROM open GROUP BY tenant_id
     UNION ALL SELECT 'MODE', mode, count(*) FROM open GROUP BY mode

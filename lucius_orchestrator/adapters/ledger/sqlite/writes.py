@@ -88,8 +88,8 @@ def commit(
     return Stored(after, SqliteVersion(version.job_no, version.number + 1), due)
 
 
-def reschedule(transaction: Connection, stored: Stored) -> Stored:
-    version, due = _version(stored), next_due(stored.aggregate)
+def reschedule(transaction: Connection, stored: Stored, due: Due | None) -> Stored:
+    version, due = _version(stored), due or next_due(stored.aggregate)
     _update_job(transaction, stored, version, ("due_at", "due_kind"), columns.due_values(due))
     return Stored(stored.aggregate, SqliteVersion(version.job_no, version.number + 1), due)
 

@@ -10,7 +10,7 @@ CREATE TABLE lucius_ledger_jobs (
     mode TEXT NOT NULL,
     engine TEXT NOT NULL,
     idempotency_entry TEXT NOT NULL,
-    -- At or before the job's next deadline; none when it is terminal.
+    -- At or before the job's next deadline; none when it has none.
     due_at INTEGER,
     due_kind TEXT,
     created_at INTEGER NOT NULL,
@@ -30,6 +30,8 @@ CREATE INDEX lucius_ledger_jobs_of_tenant ON lucius_ledger_jobs (tenant_id, job_
 CREATE INDEX lucius_ledger_due ON lucius_ledger_jobs (due_kind, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX lucius_ledger_ended ON lucius_ledger_jobs (completed_at)
     WHERE completed_at IS NOT NULL;
+CREATE INDEX lucius_ledger_open ON lucius_ledger_jobs (mode, tenant_id)
+    WHERE completed_at IS NULL;
 CREATE INDEX lucius_ledger_ending ON lucius_ledger_jobs (state)
     WHERE state IN ('CANCELLING', 'PAUSING');
 

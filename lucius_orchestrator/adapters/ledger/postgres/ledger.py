@@ -1,0 +1,185 @@
+"""The ledger on PostgreSQL. Several processes may share a database; each has a pool."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Self, TypeVar
+
+from psycopg import AsyncConnection
+
+from lucius_contract import timeouts
+from lucius_contract.states import JobState
+from lucius_orchestrator.adapters.ledger.postgres import reads, writes
+from lucius_orchestrator.adapters.ledger.postgres.connections import (
+    Connection,
+    Connections,
+    translated,
+)
+from lucius_orchestrator.adapters.ledger.postgres.directives import NAMESPACES, PostgresDirectives
+from lucius_orchestrator.domain.aggregate import Job
+from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
+from lucius_orchestrator.domain.timers import Due, TimerKind
+from lucius_orchestrator.ports.ledger import (
+    Claim,
+    Created,
+    DeadLetterQuery,
+    DeadLetterRow,
+    DirectiveStatus,
+    Found,
+    InFlight,
+    JobQuery,
+    Limits,
+    NewJob,
+    Page,
+    Repair,
+    Reservation,
+    Stored,
+)
+from lucius_outbox.postgres import schema as outbox_schema
+
+T = TypeVar("T")
+SCHEMA = outbox_schema.Schema("lucius_ledger", __package__)
+
+
+class PostgresLedger:
+    """Made by `open`. A verb that reads is one statement and one round trip; one that writes is a
+    transaction of two or three (see `writes`)."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        directives: PostgresDirectives,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._connections = connections
+        self._directives = directives
+        self._clock = clock
+
+    @classmethod
+    async def open(
+        cls,
+        conninfo: str,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        dispatch_backoff: Sequence[timedelta] = timeouts.DISPATCH_BACKOFF,
+        pool_size: int = 10,
+        patience: timedelta = timedelta(seconds=10),
+    ) -> Self:
+        """Bring the tables to this release's schema: in the schema that the search path finds.
+
+        Without a `clock` leases are measured by the database's. `patience` is how long a verb waits
+        for one of `pool_size` connections, and for each lock. UnknownSchema, LedgerUnavailable.
+        """
+        directives = PostgresDirectives(dispatch_backoff, clock)
+        connections = Connections(conninfo, pool_size, patience)
+        with translated():
+            await _migrate(conninfo, directives)
+            await connections.open()
+        return cls(connections, directives, clock or _utc_now)
+
+    async def create(
+        self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
+    ) -> Created:
+        return await self._write(
+            lambda t: writes.create(t, self._directives, reservation, build, limits)
+        )
+
+    async def load(self, job_id: str) -> Stored | None:
+        return await self._run(lambda c: reads.load(c, job_id))
+
+    async def commit(
+        self, stored: Stored, decision: Decision, claim: Claim | None = None
+    ) -> Stored:
+        return await self._write(
+            lambda t: writes.commit(t, self._directives, stored, decision, claim)
+        )
+
+    async def reschedule(self, stored: Stored) -> Stored:
+        return await self._run(lambda c: writes.reschedule(c, stored))
+
+    async def find(self, tenant_id: str, entry: str) -> Found | None:
+        return await self._run(lambda c: reads.find(c, tenant_id, entry))
+
+    async def jobs(self, query: JobQuery) -> Page[Job]:
+        return await self._run(lambda c: reads.jobs(c, query))
+
+    async def events(self, job_id: str, after: int = 0, limit: int = 100) -> list[AuditEvent]:
+        return await self._run(lambda c: reads.events(c, job_id, after, limit))
+
+    async def due(
+        self, kinds: Collection[TimerKind], before: datetime, limit: int
+    ) -> list[tuple[str, Due]]:
+        return await self._run(lambda c: reads.due(c, kinds, before, limit))
+
+    async def in_states(self, states: Collection[JobState], limit: int) -> list[str]:
+        return await self._run(lambda c: reads.in_states(c, states, limit))
+
+    async def ended(self, before: datetime, limit: int) -> list[str]:
+        return await self._run(lambda c: reads.ended(c, before, limit))
+
+    async def remove(self, stored: Stored) -> None:
+        await self._write(lambda t: writes.remove(t, stored))
+
+    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
+        return await self._run(lambda c: self._directives.claim(c, kind, size, lease))
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        await self._write(lambda t: self._directives.release(t, claims))
+
+    async def postpone(self, claims: Sequence[Claim], error: str) -> None:
+        await self._write(lambda t: self._directives.postpone(t, claims, error))
+
+    async def discard(self, claims: Sequence[Claim]) -> None:
+        await self._write(lambda t: self._directives.discard(t, claims))
+
+    async def directive(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
+        return await self._run(lambda c: self._directives.status(c, job_id, step_id, attempt_no))
+
+    async def in_flight(self, tenant_id: str | None = None) -> InFlight:
+        return await self._run(lambda c: reads.in_flight(c, tenant_id))
+
+    async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
+        return await self._run(lambda c: reads.dead_letters(c, query))
+
+    async def bury(self, letter: DeadLetterRow) -> bool:
+        return await self._run(lambda c: writes.bury(c, letter))
+
+    async def mark_redriven(self, job_id: str, by: str) -> int:
+        return await self._run(lambda c: writes.mark_redriven(c, job_id, by))
+
+    async def repair(self, limit: int) -> list[Repair]:
+        return await self._write(lambda t: writes.repair(t, limit))
+
+    async def prune(self, before: datetime, limit: int) -> int:
+        older_than = self._clock() - before
+        return await self._run(lambda c: self._directives.prune(c, older_than, limit))
+
+    async def check(self) -> None:
+        async with self._connections.connection() as connection:
+            await outbox_schema.check(connection)
+            await SCHEMA.check(connection)
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        await self._connections.listen(NAMESPACES.values(), wake)
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def _run(self, verb: Callable[[Connection], Awaitable[T]]) -> T:
+        """Statements that each stand alone."""
+        async with self._connections.connection() as connection:
+            return await verb(connection)
+
+    async def _write(self, verb: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._connections.transaction() as transaction:
+            return await verb(transaction)
+
+
+async def _migrate(conninfo: str, directives: PostgresDirectives) -> None:
+    async with await AsyncConnection.connect(conninfo) as connection, connection.transaction():
+        await outbox_schema.migrate(connection)
+        await SCHEMA.migrate(connection)
+        await directives.forbid_replay(connection)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,246 @@
+"""The SQL of the ledger."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from lucius_orchestrator.adapters.ledger.codec import JOB_COLUMNS, STEP_COLUMNS
+from lucius_outbox.postgres.statements import CHANNEL
+
+_JOB = ", ".join(f"j.{name}" for name in JOB_COLUMNS)
+_STEP = ", ".join(f"s.{name}" for name in STEP_COLUMNS)
+_LETTER = """
+    id, kind, tenant_id, job_id, step_id, attempt_no, code, message, first_at, last_at, redriven_by
+"""
+_NOW = "coalesce(%(now)s::timestamptz, statement_timestamp())"
+
+
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    marks = ", ".join(["%s"] * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+
+
+# The plan is long: it travels once, not with every step.
+LOAD = f"""
+SELECT j.version, j.due_at, j.due_kind, CASE s.step_index WHEN 0 THEN p.document END, {_JOB},
+       {_STEP}
+FROM lucius_ledger_jobs j
+JOIN lucius_ledger_plans p USING (job_id)
+JOIN lucius_ledger_steps s USING (job_id)
+WHERE j.job_id = %s ORDER BY s.step_index
+"""
+
+INSERT_JOB = _insert(
+    "lucius_ledger_jobs",
+    (
+        "job_id",
+        "version",
+        "tenant_id",
+        "request_type",
+        "mode",
+        "engine",
+        "idempotency_entry",
+        "due_at",
+        "due_kind",
+        "created_at",
+        *JOB_COLUMNS,
+    ),
+)
+INSERT_PLAN = _insert("lucius_ledger_plans", ("job_id", "document"))
+INSERT_STEP = _insert("lucius_ledger_steps", ("job_id", "step_index", *STEP_COLUMNS))
+INSERT_EVENT = _insert(
+    "lucius_ledger_events",
+    (
+        "job_id",
+        "seq",
+        "at",
+        "type",
+        "step_id",
+        "attempt_no",
+        "source",
+        "target",
+        "cause",
+        "implied",
+        "detail",
+        "by",
+    ),
+)
+
+
+@lru_cache(maxsize=512)
+def update_job(names: tuple[str, ...]) -> str:
+    return f"""
+UPDATE lucius_ledger_jobs SET {_assigned(("version = version + 1", *names))}
+WHERE job_id = %s AND version = %s RETURNING version
+"""
+
+
+@lru_cache(maxsize=512)
+def update_step(names: tuple[str, ...]) -> str:
+    return f"""
+UPDATE lucius_ledger_steps SET {_assigned(names)} WHERE job_id = %s AND step_index = %s
+"""
+
+
+def _assigned(names: Iterable[str]) -> str:
+    return ", ".join(name if "=" in name else f"{name} = %s" for name in names)
+
+
+# Waits for another transaction that is about to write the entry.
+RESERVE = """
+INSERT INTO lucius_ledger_idempotency (tenant_id, entry, content_hash, job_id)
+VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING job_id
+"""
+FIND = """
+SELECT job_id, content_hash FROM lucius_ledger_idempotency WHERE tenant_id = %s AND entry = %s
+"""
+UNRESERVE = """
+DELETE FROM lucius_ledger_idempotency WHERE tenant_id = %s AND entry = %s AND job_id = %s
+"""
+
+TAKE_SLOT = """
+INSERT INTO lucius_ledger_in_flight AS f (scope, name, jobs) VALUES (%s, %s, 1)
+ON CONFLICT (scope, name) DO UPDATE
+SET jobs = CASE WHEN f.jobs < coalesce(%s::bigint, f.jobs + 1) THEN f.jobs + 1 ELSE -1 END
+"""
+# Never below zero: a counter that is wrong must not keep a job from its end.
+GIVE_SLOT = """
+UPDATE lucius_ledger_in_flight SET jobs = greatest(jobs - 1, 0) WHERE scope = %s AND name = %s
+"""
+IN_FLIGHT = """
+SELECT scope, name, jobs FROM lucius_ledger_in_flight
+WHERE scope IN ('GLOBAL', 'MODE') OR (scope = 'TENANT' AND name = %s)
+"""
+# By the index of due jobs, which holds exactly those that are not terminal. Jobs and counters
+# change in one commit, so one statement, which is one snapshot, sees only what is really wrong.
+MISCOUNTED = """
+WITH open AS MATERIALIZED (
+    SELECT tenant_id, mode FROM lucius_ledger_jobs WHERE due_at IS NOT NULL
+), counted AS (
+    SELECT 'TENANT' AS scope, tenant_id AS name, count(*) AS jobs FROM open GROUP BY tenant_id
+    UNION ALL SELECT 'MODE', mode COLLATE "C", count(*) FROM open GROUP BY mode
+    UNION ALL SELECT 'GLOBAL', '', count(*) FROM open
+)
+SELECT scope, name, coalesce(f.jobs, 0), coalesce(c.jobs, 0)
+FROM lucius_ledger_in_flight f FULL JOIN counted c USING (scope, name)
+WHERE coalesce(f.jobs, 0) <> coalesce(c.jobs, 0)
+LIMIT %s
+"""
+# Waits for every transaction that has taken or given slots, and lets nobody begin: a job that is
+# being created or ended is then counted on neither side, or on both.
+LOCK_SLOTS = "LOCK TABLE lucius_ledger_in_flight IN EXCLUSIVE MODE"
+RECOUNT = """
+INSERT INTO lucius_ledger_in_flight (scope, name, jobs) VALUES (%s, %s, %s)
+ON CONFLICT (scope, name) DO UPDATE SET jobs = excluded.jobs
+"""
+FORGET_TENANTS = """
+DELETE FROM lucius_ledger_in_flight WHERE scope = 'TENANT' AND jobs = 0 AND name = ANY(ARRAY(
+    SELECT name FROM lucius_ledger_in_flight WHERE scope = 'TENANT' AND jobs = 0
+    LIMIT %s FOR UPDATE SKIP LOCKED
+))
+"""
+
+EVENTS = """
+SELECT seq, at, type, step_id, attempt_no, source, target, cause, implied, detail, by
+FROM lucius_ledger_events WHERE job_id = %s AND seq > %s ORDER BY seq LIMIT %s
+"""
+
+# Each kind by itself: then the index gives its oldest without a sort.
+DUE = """
+SELECT due.job_id, due.due_at, due.due_kind
+FROM unnest(%(kinds)s::text[]) AS kinds (kind) CROSS JOIN LATERAL (
+    SELECT job_id, due_at, due_kind FROM lucius_ledger_jobs
+    WHERE due_kind = kind AND due_at IS NOT NULL AND due_at <= %(before)s
+    ORDER BY due_at LIMIT %(limit)s
+) AS due
+ORDER BY due.due_at LIMIT %(limit)s
+"""
+UNSETTLED = """
+SELECT job_id FROM lucius_ledger_jobs WHERE unsettled IS NOT NULL AND unsettled = ANY(%s) LIMIT %s
+"""
+ENDED = """
+SELECT job_id FROM lucius_ledger_jobs WHERE completed_at IS NOT NULL AND completed_at < %s
+ORDER BY completed_at LIMIT %s
+"""
+
+DELETE_JOB = """
+DELETE FROM lucius_ledger_jobs WHERE job_id = %s AND version = %s RETURNING idempotency_entry
+"""
+DELETE_PLAN = "DELETE FROM lucius_ledger_plans WHERE job_id = %s"
+DELETE_STEPS = "DELETE FROM lucius_ledger_steps WHERE job_id = %s"
+DELETE_EVENTS = "DELETE FROM lucius_ledger_events WHERE job_id = %s"
+EXISTS = "SELECT FROM lucius_ledger_jobs WHERE job_id = %s"
+
+# A row that was there before has an xmax: that of this very update.
+BURY = f"""
+INSERT INTO lucius_ledger_dead_letters AS d ({_LETTER})
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (id) DO UPDATE SET last_at = excluded.last_at
+RETURNING d.xmax = 0
+"""
+REDRIVEN = """
+UPDATE lucius_ledger_dead_letters SET redriven_by = %s WHERE job_id = %s AND redriven_by IS NULL
+"""
+
+# The namespace, topic and dedupe key of a directive are indexed; see lucius_outbox. A row whose job
+# was removed is nobody's.
+DIRECTIVE = f"""
+SELECT status, status IN ('pending', 'processing') AND next_attempt_at <= {_NOW}
+               AND coalesce(locked_until < {_NOW}, true)
+FROM lucius_outbox_messages
+WHERE namespace = %(namespace)s AND topic = ANY(%(topics)s) AND dedupe_key = %(outbox_id)s
+  AND EXISTS (SELECT FROM lucius_ledger_jobs WHERE job_id = %(job_id)s)
+"""
+WAKE = f"SELECT pg_notify('{CHANNEL}', %s)"
+LISTEN = f"LISTEN {CHANNEL}"
+
+# A process that was stopped in mid-transaction keeps its locks no longer than this.
+CONFIGURE = """
+SELECT set_config('TimeZone', 'UTC', false),
+       set_config('default_transaction_isolation', 'read committed', false),
+       set_config('idle_in_transaction_session_timeout', '60s', false),
+       set_config('lock_timeout', %s, false)
+"""
+
+
+def jobs_page(tenant: bool, cursor: bool) -> str:
+    """One page. No index has to move with every state, so the state and the type are looked at in
+    the newest jobs after the cursor; the last of these is in every row, also when none matches."""
+    conditions = [
+        *(["tenant_id = %(tenant_id)s"] if tenant else []),
+        *(["job_id < %(cursor)s"] if cursor else []),
+    ]
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"""
+WITH scanned AS MATERIALIZED (
+    SELECT job_id, created_at, state, request_type FROM lucius_ledger_jobs
+    {where} ORDER BY job_id DESC LIMIT %(scan)s
+), last AS (
+    SELECT job_id, created_at, (SELECT count(*) FROM scanned) AS scanned
+    FROM scanned ORDER BY job_id LIMIT 1
+), matching AS MATERIALIZED (
+    SELECT job_id FROM scanned
+    WHERE (%(state)s::text IS NULL OR state = %(state)s)
+      AND (%(request_type)s::text IS NULL OR request_type = %(request_type)s)
+      AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+    ORDER BY job_id DESC LIMIT %(limit)s
+)
+SELECT last.job_id, last.created_at, last.scanned, page.*
+FROM last LEFT JOIN (
+    SELECT p.document, {_JOB}, j.job_id FROM matching
+    JOIN lucius_ledger_jobs j USING (job_id) JOIN lucius_ledger_plans p USING (job_id)
+) AS page ON true
+ORDER BY page.job_id DESC
+"""
+
+
+def letters_page(tenant: bool, cursor: bool) -> str:
+    conditions = [
+        "(%(kind)s::text IS NULL OR kind = %(kind)s)",
+        "(%(code)s::text IS NULL OR code = %(code)s)",
+        *(["tenant_id = %(tenant_id)s"] if tenant else []),
+        *(["(first_at, id) < (%(first_at)s, %(id)s)"] if cursor else []),
+    ]
+    return f"""
+SELECT {_LETTER} FROM lucius_ledger_dead_letters WHERE {" AND ".join(conditions)}
+ORDER BY first_at DESC, id DESC LIMIT %(limit)s
+"""

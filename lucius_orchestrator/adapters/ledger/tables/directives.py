@@ -1,0 +1,184 @@
+"""Directives to publish. The OUTBOX row in the job's partition says whether one is to go out; the
+row in the index says who holds it, until when, and how often it was tried.
+
+A claim is the ETag that the index row got from it. What is claimed is checked against the OUTBOX row
+first: an index row may announce a commit that is still to come (it is left alone), or speak of one
+that was overtaken (it is deleted).
+"""
+
+import heapq
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from lucius_contract.routing import LANES
+from lucius_contract.states import OutboxState
+from lucius_contract.timeouts import Delays, delay_after
+from lucius_orchestrator.adapters.ledger.tables import keys
+from lucius_orchestrator.adapters.ledger.tables.indexes import (
+    PENDING,
+    Indexes,
+    pending_partition,
+)
+from lucius_orchestrator.adapters.ledger.tables.partition import (
+    JobPartitions,
+    OutboxRow,
+    Place,
+    outbox_key,
+)
+from lucius_orchestrator.adapters.ledger.tables.store import (
+    EtagMismatch,
+    Merge,
+    NotFound,
+    Row,
+    Tables,
+    Values,
+)
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxMark
+from lucius_orchestrator.domain.directive import outbox_id
+from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus
+
+_PAGE = 100
+
+
+class Hold(NamedTuple):
+    """The token of a claim: the index row as the claim left it."""
+
+    place: Place
+    etag: str
+
+
+class Mark(NamedTuple):
+    """The end of an OUTBOX row, and the index row that is not needed any more."""
+
+    operation: Merge
+    pending: Place
+
+
+class Directives:
+    def __init__(
+        self,
+        tables: Tables,
+        jobs: JobPartitions,
+        indexes: Indexes,
+        *,
+        clock: Callable[[], datetime],
+        backoff: Delays,
+    ) -> None:
+        self._tables = tables
+        self._jobs = jobs
+        self._indexes = indexes
+        self._clock = clock
+        self._backoff = backoff
+
+    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
+        now, claims = self._clock(), list[Claim]()
+        async for row in self._oldest_first(kind):
+            if len(claims) == size:
+                break
+            if _is_free(row.values, now):
+                claim = await self._claim(kind, row, now + lease)
+                claims += [claim] if claim else []
+        return claims
+
+    async def release(self, claims: Iterable[Claim]) -> None:
+        now = self._clock()
+        for claim in claims:
+            await self._change(claim, {"until": None, "due_at": now})
+
+    async def postpone(self, claims: Iterable[Claim], error: str) -> None:
+        now = self._clock()
+        for claim in claims:
+            tries = claim.tries + 1
+            due_at = now + delay_after(tries, self._backoff, jitter=0.0)
+            values = {"until": None, "due_at": due_at, "tries": tries, "error": error}
+            await self._change(claim, values)
+
+    async def discard(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            mark = OutboxMark(claim.row.outbox_id, OutboxState.SUPERSEDED)
+            for operation, pending in await self.marks([mark], claim):
+                with suppress(EtagMismatch, NotFound):
+                    await self._jobs.write(claim.job_id, [operation])
+                await self._indexes.drop(pending)
+
+    async def marks(self, marks: Sequence[OutboxMark], claim: Claim | None) -> list[Mark]:
+        """The rows that a commit ends: the one that the claim holds, if it still does."""
+        if claim is None or not isinstance(claim.token, Hold):
+            return []
+        wanted = {mark.outbox_id: mark.state for mark in marks}
+        state = wanted.get(claim.row.outbox_id)
+        if state is None or not await self._is_held(claim.token):
+            return []
+        outbox = await self._jobs.outbox(claim.job_id, claim.row.outbox_id)
+        if outbox is None or outbox.state is not OutboxState.PENDING:
+            return []
+        operation = Merge(outbox_key(claim.row.outbox_id), {"state": state}, outbox.etag)
+        return [Mark(operation, outbox.pending)]
+
+    async def status(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
+        outbox = await self._jobs.outbox(job_id, outbox_id(job_id, step_id, attempt_no))
+        if outbox is None:
+            return None
+        if outbox.state is not OutboxState.PENDING:
+            return DirectiveStatus(outbox.state, claimable=False)
+        row = await self._tables.get(*outbox.pending)
+        claimable = row is not None and _is_free(row.values, self._clock())
+        return DirectiveStatus(outbox.state, claimable)
+
+    async def _claim(self, kind: OutboxKind, row: Row, until: datetime) -> Claim | None:
+        place, job_id = Place(PENDING, row.partition, row.key), row.values["job_id"]
+        outbox = await self._jobs.outbox(job_id, row.values["outbox_id"])
+        if outbox is None:
+            return None
+        if not _is_wanted(outbox, place):
+            await self._indexes.drop(place)
+            return None
+        try:
+            (etag,) = await self._tables.batch(
+                PENDING, row.partition, [Merge(row.key, {"until": until}, row.etag)]
+            )
+        except (EtagMismatch, NotFound):
+            return None
+        return Claim(job_id, kind, outbox.row, row.values["tries"], Hold(place, etag or ""))
+
+    async def _change(self, claim: Claim, values: Values) -> None:
+        """Unless the claim was lost."""
+        if isinstance(claim.token, Hold):
+            (table, partition, row), etag = claim.token
+            with suppress(EtagMismatch, NotFound):
+                await self._tables.batch(table, partition, [Merge(row, values, etag)])
+
+    async def _is_held(self, hold: Hold) -> bool:
+        row = await self._tables.get(*hold.place)
+        return row is not None and row.etag == hold.etag
+
+    async def _oldest_first(self, kind: OutboxKind) -> AsyncIterator[Row]:
+        """Index rows of all lanes, merged by their keys, which begin with the time."""
+        heads: list[tuple[str, int, list[Row]]] = []
+        for lane in range(LANES):
+            if page := await self._page(kind, lane, ""):
+                heads.append((page[0].key, lane, page))
+        heapq.heapify(heads)
+        while heads:
+            _, lane, (row, *rest) = heads[0]
+            yield row
+            if rest or (rest := await self._page(kind, lane, row.key + "!")):
+                heapq.heapreplace(heads, (rest[0].key, lane, rest))
+            else:
+                heapq.heappop(heads)
+
+    async def _page(self, kind: OutboxKind, lane: int, first: str) -> list[Row]:
+        partition = pending_partition(kind, lane)
+        return await self._tables.query(PENDING, partition, first, keys.END, _PAGE)
+
+
+def _is_free(values: Values, now: datetime) -> bool:
+    until: datetime | None = values["until"]
+    due_at: datetime = values["due_at"]
+    return due_at <= now and (until is None or until < now)
+
+
+def _is_wanted(outbox: OutboxRow, place: Place) -> bool:
+    return outbox.state is OutboxState.PENDING and outbox.pending == place

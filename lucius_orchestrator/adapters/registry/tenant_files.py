@@ -1,0 +1,75 @@
+"""What counts for everybody (`defaults.yaml`) and for single tenants (`tenants.yaml`).
+
+A file that holds nothing, or comments only, sets nothing.
+"""
+
+from lucius_contract.envelope import TENANT_ID_LIMIT
+from lucius_contract.routing import MODE_SPELLINGS, Mode
+from lucius_orchestrator.adapters.registry.members import (
+    Field,
+    Fields,
+    Member,
+    duration,
+    list_of,
+    mode,
+    read_fields,
+    whole,
+)
+from lucius_orchestrator.adapters.registry.yaml_document import YamlDocument
+from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
+
+_PER_MODE: Fields = {spelling: Field(whole(0)) for spelling in MODE_SPELLINGS}
+
+
+def _per_mode(member: Member) -> dict[Mode, int]:
+    limits: dict[Mode, int] = {}
+    for spelling, limit in read_fields(member, _PER_MODE).items():
+        meant = MODE_SPELLINGS[spelling]
+        if meant in limits:
+            member.at(spelling).refuse(f"is a spelling of {meant}, which has a limit already")
+        limits[meant] = limit
+    return limits
+
+
+def _modes(member: Member) -> frozenset[Mode]:
+    return frozenset(list_of(mode, 1, len(MODE_SPELLINGS))(member) or ())
+
+
+DEFAULTS: Fields = {
+    "mode": Field(mode),
+    "max_inflight": Field(whole(0)),
+    "max_inflight_per_tenant": Field(whole(0)),
+    "max_inflight_per_mode": Field(_per_mode),
+    "job_sla": Field(duration),
+}
+TENANT: Fields = {
+    "mode": Field(mode),
+    "allowed_modes": Field(_modes),
+    "max_inflight": Field(whole(0)),
+}
+
+
+def read_defaults(document: YamlDocument) -> GlobalConfig:
+    return GlobalConfig(**read_fields(_top(document), DEFAULTS))
+
+
+def read_tenants(document: YamlDocument) -> dict[str, TenantConfig]:
+    top = _top(document)
+    if not isinstance(top.value, dict):
+        top.must("a mapping from tenant ids to their settings")
+        return {}
+    return {tenant_id: _tenant(top.at(tenant_id), tenant_id) for tenant_id in top.value}
+
+
+def _top(document: YamlDocument) -> Member:
+    return Member(document, (), {} if document.value is None else document.value)
+
+
+def _tenant(member: Member, tenant_id: str) -> TenantConfig:
+    if not tenant_id.strip() or len(tenant_id) > TENANT_ID_LIMIT:
+        member.refuse(f"a tenant id has 1 to {TENANT_ID_LIMIT} characters, not all of them blank")
+    config = TenantConfig(**read_fields(member, TENANT))
+    if config.mode and config.allowed_modes and config.mode not in config.allowed_modes:
+        allowed = ", ".join(sorted(config.allowed_modes))
+        member.at("mode").refuse(f"{config.mode} is not one of the allowed modes ({allowed})")
+    return config

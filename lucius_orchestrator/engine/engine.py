@@ -1,0 +1,232 @@
+"""`LedgerEngine`: the use cases."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from lucius_contract.errors import ContractError, ErrorCode
+from lucius_contract.ids import JOB_RANDOM_BYTES, LEASE_BYTES, new_job_id, new_lease_id
+from lucius_contract.messages import Reply
+from lucius_contract.states import JobState
+from lucius_orchestrator.domain.aggregate import Aggregate
+from lucius_orchestrator.domain.creation import new_job
+from lucius_orchestrator.domain.decide import decide
+from lucius_orchestrator.domain.decision import Decision, ReplyAnswer, apply
+from lucius_orchestrator.domain.draft import Fresh
+from lucius_orchestrator.domain.events import (
+    CancelRequested,
+    Command,
+    Event,
+    PauseRequested,
+    ResumeRequested,
+    Submitted,
+    from_reply,
+)
+from lucius_orchestrator.domain.timers import Due
+from lucius_orchestrator.engine.recent import RecentJobs
+from lucius_orchestrator.engine.requests import JobRequest, Redrive
+from lucius_orchestrator.engine.telemetry import Telemetry
+from lucius_orchestrator.engine.turns import Turns
+from lucius_orchestrator.ports.ledger import (
+    Claim,
+    Conflict,
+    IdempotencyConflict,
+    Ledger,
+    Limits,
+    NewJob,
+    Reservation,
+    Saturated,
+    Scope,
+    Stored,
+)
+
+_SATURATED = {
+    Scope.TENANT: ErrorCode.TENANT_SATURATED,
+    Scope.GLOBAL: ErrorCode.GLOBAL_SATURATED,
+    Scope.MODE: ErrorCode.LANE_SATURATED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the engine knows of the world besides the ledger: the time, and chance."""
+
+    clock: Callable[[], datetime]
+    entropy: Callable[[int], bytes]
+    chance: Callable[[], float]
+    """Somewhere in [0, 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """`max_conflicts` decisions are made anew before an event is given back to its sender;
+    `recent_bytes` bounds what is remembered of jobs, 0 remembers nothing."""
+
+    max_conflicts: int = 20
+    recent_bytes: int = 64 * 1024 * 1024
+
+
+class Submission(NamedTuple):
+    """`duplicate`: the request was submitted before, and this is the job that it made then."""
+
+    job_id: str
+    state: JobState
+    duplicate: bool
+
+
+class LedgerEngine:
+    """Refusals are `ContractError` with the contract's code; `LedgerUnavailable` passes through."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        world: World,
+        telemetry: Telemetry | None = None,
+        settings: EngineSettings | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.world = world
+        self.telemetry = telemetry or Telemetry()
+        self._settings = settings or EngineSettings()
+        self._recent = RecentJobs(self._settings.recent_bytes)
+        self._turns = Turns()
+
+    async def submit(self, request: JobRequest) -> Submission:
+        """Create the job, or find the one that this request made before."""
+        now = self.world.clock()
+        job_id = new_job_id(now, self.world.entropy(JOB_RANDOM_BYTES))
+        fresh = self._fresh()
+
+        def build(job_id: str) -> NewJob:
+            aggregate = new_job(request.job_plan(job_id), now)
+            decision = decide(aggregate, Submitted(), now, fresh)
+            return NewJob(apply(aggregate, decision), decision)
+
+        proposed = build(job_id)  # before anything is reserved: what is too large is refused here
+        created = await self._create(
+            Reservation(request.tenant_id, request.entry, request.content_hash, job_id),
+            lambda chosen: proposed if chosen == job_id else build(chosen),
+            request,
+        )
+        if created is None:
+            return await self._earlier(request)
+        self._recent.put(created)
+        self.telemetry.submitted()
+        job = created.aggregate.job
+        return Submission(job.job_id, job.state, duplicate=False)
+
+    async def reply(self, reply: Reply) -> ReplyAnswer:
+        """Judge an ACK, RESULT or HEARTBEAT and apply it if it counts."""
+        decision, _ = await self.apply(reply.job_id, from_reply(reply))
+        if decision.reply is None:
+            raise _refused(decision)
+        return decision.reply
+
+    async def cancel(self, job_id: str, by: str | None = None) -> Aggregate:
+        return await self._command(job_id, CancelRequested(by))
+
+    async def pause(self, job_id: str, by: str | None = None) -> Aggregate:
+        return await self._command(job_id, PauseRequested(by))
+
+    async def resume(self, job_id: str, by: str | None = None) -> Aggregate:
+        return await self._command(job_id, ResumeRequested(by))
+
+    async def redrive(
+        self, job_id: str, limits: Limits, idempotency_key: str | None = None
+    ) -> Submission:
+        """A new job from one that failed, which stays as it is but for its dead letters: they name
+        the new one. Asked twice without a key, the answer is the same new job."""
+        failed = (await self.read(job_id)).aggregate
+        submission = await self.submit(Redrive(failed, limits, idempotency_key))
+        await self.ledger.mark_redriven(job_id, submission.job_id)
+        return submission
+
+    async def read(self, job_id: str) -> Stored:
+        """The job as the ledger has it now."""
+        stored = await self.ledger.load(job_id)
+        if stored is None:
+            self._recent.drop(job_id)
+            raise ContractError(ErrorCode.JOB_NOT_FOUND, f"there is no job {job_id}")
+        return stored
+
+    async def peek(self, job_id: str) -> Stored | None:
+        """The job as it was last seen, or is stored. What is decided on it must be committed."""
+        return self._recent.get(job_id) or await self.ledger.load(job_id)
+
+    async def apply(
+        self, job_id: str, event: Event, claim: Claim | None = None
+    ) -> tuple[Decision, Stored]:
+        """Decide what the event means and commit that, again for as long as others are faster."""
+        async with self._turns.of(job_id):
+            for _ in range(self._settings.max_conflicts):
+                try:
+                    return await self._apply_once(job_id, event, claim)
+                except Conflict:
+                    self._recent.drop(job_id)
+                    self.telemetry.conflict()
+        raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
+
+    async def reschedule(self, stored: Stored, due: Due | None) -> None:
+        """Say when the job is to be looked at again, when what its timer promised did not happen.
+        A job that moved meanwhile has set its own timer."""
+        job_id = stored.aggregate.job.job_id
+        self._recent.drop(job_id)
+        try:
+            await self.ledger.reschedule(stored, due)
+        except Conflict:
+            self.telemetry.conflict()
+
+    async def _apply_once(
+        self, job_id: str, event: Event, claim: Claim | None
+    ) -> tuple[Decision, Stored]:
+        recent = self._recent.get(job_id)
+        stored = recent or await self.read(job_id)
+        decision = self._decide(stored, event)
+        if recent is not None and not decision.writes:
+            # An answer that no commit checks must come from what is stored, not from memory.
+            stored = await self.read(job_id)
+            decision = self._decide(stored, event)
+        if decision.writes:
+            stored = await self.ledger.commit(stored, decision, claim)
+            self.telemetry.committed(type(event).__name__, decision, stored.aggregate)
+        self._recent.put(stored)
+        return decision, stored
+
+    def _decide(self, stored: Stored, event: Event) -> Decision:
+        return decide(stored.aggregate, event, self.world.clock(), self._fresh())
+
+    def _fresh(self) -> Fresh:
+        lease_id = new_lease_id(self.world.entropy(LEASE_BYTES))
+        return Fresh(lease_id, jitter=2 * self.world.chance() - 1)
+
+    async def _create(
+        self, reservation: Reservation, build: Callable[[str], NewJob], request: JobRequest
+    ) -> Stored | None:
+        try:
+            created = await self.ledger.create(reservation, build, request.limits)
+        except IdempotencyConflict as conflict:
+            raise ContractError(ErrorCode.IDEMPOTENCY_CONFLICT, str(conflict)) from conflict
+        except Saturated as full:
+            raise ContractError(_SATURATED[full.scope], str(full)) from full
+        return created.stored
+
+    async def _earlier(self, request: JobRequest) -> Submission:
+        found = await self.ledger.find(request.tenant_id, request.entry)
+        if found is None:
+            raise ContractError(
+                ErrorCode.UNAVAILABLE, "the earlier job was just removed; submit again"
+            )
+        job = (await self.read(found.job_id)).aggregate.job
+        return Submission(job.job_id, job.state, duplicate=True)
+
+    async def _command(self, job_id: str, command: Command) -> Aggregate:
+        decision, stored = await self.apply(job_id, command)
+        if decision.refusal is not None:
+            raise _refused(decision)
+        return stored.aggregate
+
+
+def _refused(decision: Decision) -> ContractError:
+    assert decision.refusal is not None, "what is not answered is refused"
+    return ContractError(decision.refusal.code, decision.refusal.reason)

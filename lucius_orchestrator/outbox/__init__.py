@@ -1,0 +1,1 @@
+"""From the ledger to the bus: directives that were committed are published."""

@@ -1,0 +1,1 @@
+"""From the bus to the engine: replies of services."""
