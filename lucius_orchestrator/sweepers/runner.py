@@ -1,7 +1,7 @@
 """Runs sweepers, each in its own rhythm, until it is told to stop."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -49,18 +49,21 @@ def all_sweepers(
 
 
 class SweeperRunner:
-    """Runs by `run()` until `stop()`. A round that did something is followed by another at once, one
-    that failed is told and tried again after a pause."""
+    """Runs by `run()` until `stop()`. A round that did something is followed by another at once,
+    one that failed is told and tried again after a pause. `intervals` are pauses by the sweeper's
+    name, where they are to differ from its own."""
 
     def __init__(
         self,
         sweepers: Sequence[Runnable],
         telemetry: Telemetry,
         recovery_grace: timedelta = timeouts.RECOVERY_GRACE,
+        intervals: Mapping[str, timedelta] | None = None,
     ) -> None:
         self._sweepers = sweepers
         self._telemetry = telemetry
         self._grace = recovery_grace
+        self._intervals = intervals or {}
         self._stopping = asyncio.Event()
         self._stopped = asyncio.Event()
         self._stopped.set()
@@ -79,11 +82,12 @@ class SweeperRunner:
             self._stopped.set()
 
     async def _sweep(self, sweeper: Runnable) -> None:
+        interval = self._intervals.get(sweeper.name, sweeper.interval)
         if sweeper.waits_for_recovery:
             await self._pause(self._grace)
         while not self._stopping.is_set():
             if not await self._round(sweeper):
-                await self._pause(sweeper.interval)
+                await self._pause(interval)
 
     async def _round(self, sweeper: Runnable) -> int:
         try:

@@ -1,0 +1,68 @@
+"""The jobs of the crash test, and what must become of each."""
+
+from datetime import timedelta
+
+from lucius_contract.documents import Ref
+from lucius_contract.envelope import Envelope
+from lucius_contract.messages import Outcome
+from lucius_contract.states import JobState
+from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
+from lucius_orchestrator.ports.registry import (
+    GlobalConfig,
+    ProtocolDefinition,
+    ProtocolStep,
+    Snapshot,
+)
+
+LIMIT = 300
+"""Jobs in flight at a time."""
+
+SERVICES = ("first", "second", "third")
+_POLICY = StepPolicy(
+    ack_timeout=timedelta(seconds=3),
+    lease=timedelta(seconds=6),
+    max_attempts=30,
+    backoff=(timedelta(milliseconds=100),),
+    dispatch_backoff=(timedelta(milliseconds=200),),
+    stale_dispatch=timedelta(seconds=3),
+    reply_via=ReplyVia.BUS,
+)
+_PROTOCOL = ProtocolDefinition(
+    "crash",
+    "1",
+    "CRASH",
+    (),
+    tuple(ProtocolStep(name.upper(), name, {"type": "object"}, _POLICY) for name in SERVICES),
+)
+SNAPSHOT = Snapshot(
+    {"crash": _PROTOCOL}, {"CRASH": _PROTOCOL}, {}, GlobalConfig(max_inflight=LIMIT)
+)
+
+
+def envelope(number: int) -> Envelope:
+    return Envelope(
+        tenant_id=f"tenant-{number % 20}",
+        request_type="CRASH",
+        input_ref=Ref(uri=f"az://in/{number}"),
+        output_ref=Ref(uri=f"az://out/{number}"),
+        payload={"first": {"number": number}, "second": {"number": number}, "third": {}},
+        schema_version="1",
+        idempotency_key=key(number),
+    )
+
+
+def key(number: int) -> str:
+    return f"job-{number}"
+
+
+def outcome(number: int, step: str, attempt_no: int) -> Outcome:
+    """What the service makes of a directive: always the same for the same attempt."""
+    if number % 10 == 3 and step == "SECOND":
+        return Outcome.FAILED_FINAL
+    if number % 10 in (5, 6) and step == "FIRST" and attempt_no == 1:
+        return Outcome.FAILED_RETRY
+    return Outcome.SUCCEEDED
+
+
+def expected(number: int) -> JobState:
+    return JobState.FAILED_FINAL if number % 10 == 3 else JobState.SUCCEEDED

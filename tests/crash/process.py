@@ -1,0 +1,100 @@
+"""An engine process that is killed: submits all jobs, and drives all that it finds."""
+
+import asyncio
+import random
+import sys
+from datetime import timedelta
+
+from lucius_contract.errors import ContractError, ErrorCode
+from lucius_orchestrator.bootstrap import Part, real_world, running
+from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_request
+from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
+from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
+from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
+from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
+from lucius_orchestrator.sweepers.sweeper import SweepSettings
+from tests.crash.jobs import SNAPSHOT, envelope
+from tests.crash.shared_bus import SharedBus
+
+_FULL = (ErrorCode.GLOBAL_SATURATED, ErrorCode.UNAVAILABLE)
+
+
+async def open_ledger(backend: str, address: str) -> Ledger:
+    if backend == "sqlite":
+        from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
+
+        return await SqliteLedger.open(address)
+    from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
+
+    return await PostgresLedger.open(address)
+
+
+async def accepted(engine: LedgerEngine, request: Request) -> bool:
+    try:
+        await engine.submit(request)
+    except LedgerUnavailable:
+        return False
+    except ContractError as error:
+        if error.code not in _FULL:
+            raise
+        return False
+    return True
+
+
+async def submit_all(engine: LedgerEngine, jobs: int) -> None:
+    """In an order of its own, so that the processes meet at some and not at others."""
+    order = list(range(jobs))
+    random.shuffle(order)
+    slots = asyncio.Semaphore(20)
+
+    async def submit(number: int) -> None:
+        request = plan_request(
+            envelope(number),
+            SNAPSHOT,
+            PlanSettings("file:///workspace"),
+            correlation_id="crash",
+            traceparent="00-" + "1" * 32 + "-" + "1" * 16 + "-01",
+        )
+        async with slots:
+            while not await accepted(engine, request):
+                await asyncio.sleep(0.05)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in order:
+            tasks.create_task(submit(number))
+
+
+async def main(backend: str, address: str, socket: str, jobs: int) -> None:
+    ledger = await open_ledger(backend, address)
+    bus = await SharedBus.connect(socket)
+    engine = LedgerEngine(ledger, real_world())
+    quick = timedelta(milliseconds=200)
+    sweepers = all_sweepers(engine, SweepSettings(skew=timedelta(0)))
+    parts: list[Part] = [
+        ReplyConsumer(engine, bus, ConsumerSettings(wait=timedelta(seconds=1), pause=quick)),
+        Dispatcher(
+            engine,
+            bus,
+            DispatcherSettings(
+                lease=timedelta(seconds=2),
+                publish_timeout=timedelta(seconds=1),
+                poll_interval=quick,
+            ),
+        ),
+        SweeperRunner(
+            sweepers,
+            engine.telemetry,
+            recovery_grace=quick,
+            intervals={sweeper.name: quick for sweeper in sweepers},
+        ),
+    ]
+    async with running(parts):
+        print("ready", flush=True)
+        await submit_all(engine, jobs)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    backend, address, socket, jobs = sys.argv[1:]
+    asyncio.run(main(backend, address, socket, int(jobs)))
