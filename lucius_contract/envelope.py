@@ -74,14 +74,15 @@ class Envelope(Document):
 def parse_envelope(raw: bytes, policy: RefPolicy) -> Envelope:
     """Read a request and check all that needs no configuration but the ref policy."""
     envelope = Envelope.read(read_object(raw))
-    size = len(pydantic_core.to_json(envelope.payload))
-    if size > PAYLOAD_LIMIT:
+    payload = pydantic_core.to_json(envelope.payload)
+    if len(payload) > PAYLOAD_LIMIT:
         raise ContractError(
             ErrorCode.TOO_LARGE,
-            f"the payload has {size} bytes",
+            f"the payload has {len(payload)} bytes",
             [Problem("/payload", f"at most {PAYLOAD_LIMIT} bytes; put large data behind a ref")],
         )
     check_ref(envelope.input_ref.uri, policy, "/input_ref/uri")
     check_ref(envelope.output_ref.uri, policy, "/output_ref/uri")
-    check_no_credentials(envelope.payload, "/payload")
+    if b"://" in payload:  # few payloads hold a uri, and the walk through one is long
+        check_no_credentials(envelope.payload, "/payload")
     return envelope

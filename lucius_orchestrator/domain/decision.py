@@ -1,6 +1,6 @@
 """What follows from an event: everything that one commit has to write."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypedDict
@@ -152,3 +152,26 @@ def apply(aggregate: Aggregate, decision: Decision) -> Aggregate:
     for index, changes in decision.steps.items():
         steps[index] = evolve(steps[index], changes)
     return Aggregate(evolve(aggregate.job, decision.job), tuple(steps))
+
+
+def merged_decision(decisions: Sequence[Decision]) -> Decision:
+    """Decisions that build on each other, as one to commit: applying it is applying them in turn.
+    It answers no reply and refuses nothing; those are each decision's own."""
+    if len(decisions) == 1:
+        return decisions[0]
+    job: JobChanges = {}
+    steps: dict[int, StepChanges] = {}
+    for decision in decisions:
+        job.update(decision.job)
+        for index, changes in decision.steps.items():
+            steps[index] = {**steps.get(index, {}), **changes}
+    return Decision(
+        job,
+        steps,
+        tuple(row for decision in decisions for row in decision.outbox),
+        tuple(mark for decision in decisions for mark in decision.marks),
+        tuple(event for decision in decisions for event in decision.events),
+        tuple(letter for decision in decisions for letter in decision.dead_letters),
+        None,
+        None,
+    )

@@ -1,6 +1,6 @@
 """`LedgerEngine`: the use cases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from lucius_contract.states import JobState
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.domain.creation import new_job
 from lucius_orchestrator.domain.decide import decide
-from lucius_orchestrator.domain.decision import Decision, ReplyAnswer, apply
+from lucius_orchestrator.domain.decision import Decision, ReplyAnswer, apply, merged_decision
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
     CancelRequested,
@@ -24,10 +24,10 @@ from lucius_orchestrator.domain.events import (
     from_reply,
 )
 from lucius_orchestrator.domain.timers import Due
+from lucius_orchestrator.engine.mailboxes import Letter, Mailboxes
 from lucius_orchestrator.engine.recent import RecentJobs
 from lucius_orchestrator.engine.requests import JobRequest, Redrive
 from lucius_orchestrator.engine.telemetry import Telemetry
-from lucius_orchestrator.engine.turns import Turns
 from lucius_orchestrator.ports.ledger import (
     Claim,
     Conflict,
@@ -75,6 +75,13 @@ class Submission(NamedTuple):
     duplicate: bool
 
 
+class Applied(NamedTuple):
+    """What an event meant, and the job after it was committed."""
+
+    decision: Decision
+    stored: Stored
+
+
 class LedgerEngine:
     """Refusals are `ContractError` with the contract's code; `LedgerUnavailable` passes through."""
 
@@ -90,7 +97,7 @@ class LedgerEngine:
         self.telemetry = telemetry or Telemetry()
         self._settings = settings or EngineSettings()
         self._recent = RecentJobs(self._settings.recent_bytes)
-        self._turns = Turns()
+        self._mailboxes = Mailboxes(self._apply_all)
 
     async def submit(self, request: JobRequest) -> Submission:
         """Create the job, or find the one that this request made before."""
@@ -118,7 +125,7 @@ class LedgerEngine:
 
     async def reply(self, reply: Reply) -> ReplyAnswer:
         """Judge an ACK, RESULT or HEARTBEAT and apply it if it counts."""
-        decision, _ = await self.apply(reply.job_id, from_reply(reply))
+        decision = (await self.apply(reply.job_id, from_reply(reply))).decision
         if decision.reply is None:
             raise _refused(decision)
         return decision.reply
@@ -154,18 +161,13 @@ class LedgerEngine:
         """The job as it was last seen, or is stored. What is decided on it must be committed."""
         return self._recent.get(job_id) or await self.ledger.load(job_id)
 
-    async def apply(
-        self, job_id: str, event: Event, claim: Claim | None = None
-    ) -> tuple[Decision, Stored]:
-        """Decide what the event means and commit that, again for as long as others are faster."""
-        async with self._turns.of(job_id):
-            for _ in range(self._settings.max_conflicts):
-                try:
-                    return await self._apply_once(job_id, event, claim)
-                except Conflict:
-                    self._recent.drop(job_id)
-                    self.telemetry.conflict()
-        raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
+    async def apply(self, job_id: str, event: Event, claim: Claim | None = None) -> Applied:
+        """Decide what the event means and commit that, again for as long as others are faster.
+
+        Events of a job that are waiting at the same time are decided one after the other and
+        committed together.
+        """
+        return await self._mailboxes.send(job_id, event, claim)
 
     async def reschedule(self, stored: Stored, due: Due | None) -> None:
         """Say when the job is to be looked at again, when what its timer promised did not happen.
@@ -177,24 +179,46 @@ class LedgerEngine:
         except Conflict:
             self.telemetry.conflict()
 
-    async def _apply_once(
-        self, job_id: str, event: Event, claim: Claim | None
-    ) -> tuple[Decision, Stored]:
+    async def _apply_all(self, job_id: str, letters: Sequence[Letter[Applied]]) -> list[Applied]:
+        for _ in range(self._settings.max_conflicts):
+            try:
+                return await self._apply_once(job_id, letters)
+            except Conflict:
+                self._recent.drop(job_id)
+                self.telemetry.conflict()
+        raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
+
+    async def _apply_once(self, job_id: str, letters: Sequence[Letter[Applied]]) -> list[Applied]:
         recent = self._recent.get(job_id)
         stored = recent or await self.read(job_id)
-        decision = self._decide(stored, event)
-        if recent is not None and not decision.writes:
+        decisions = self._decide_all(stored.aggregate, letters)
+        merged = merged_decision(decisions)
+        if recent is not None and not merged.writes:
             # An answer that no commit checks must come from what is stored, not from memory.
             stored = await self.read(job_id)
-            decision = self._decide(stored, event)
-        if decision.writes:
-            stored = await self.ledger.commit(stored, decision, claim)
-            self.telemetry.committed(type(event).__name__, decision, stored.aggregate)
+            decisions = self._decide_all(stored.aggregate, letters)
+            merged = merged_decision(decisions)
+        if merged.writes:
+            claim = next((letter.claim for letter in letters if letter.claim), None)
+            stored = await self.ledger.commit(stored, merged, claim)
+            for letter, decision in zip(letters, decisions, strict=True):
+                if decision.writes:
+                    name = type(letter.event).__name__
+                    self.telemetry.committed(name, decision, stored.aggregate)
         self._recent.put(stored)
-        return decision, stored
+        return [Applied(decision, stored) for decision in decisions]
 
-    def _decide(self, stored: Stored, event: Event) -> Decision:
-        return decide(stored.aggregate, event, self.world.clock(), self._fresh())
+    def _decide_all(
+        self, aggregate: Aggregate, letters: Sequence[Letter[Applied]]
+    ) -> list[Decision]:
+        """Each event on top of what the one before it has changed."""
+        now = self.world.clock()
+        decisions: list[Decision] = []
+        for letter in letters:
+            if decisions:
+                aggregate = apply(aggregate, decisions[-1])
+            decisions.append(decide(aggregate, letter.event, now, self._fresh()))
+        return decisions
 
     def _fresh(self) -> Fresh:
         lease_id = new_lease_id(self.world.entropy(LEASE_BYTES))

@@ -73,7 +73,10 @@ class SqliteRows:
         return _claims(rows, claim_no, moment(until))
 
     def ack(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:
-        lost = self._settle(transaction, sql.ACK, claims, self._now())
+        if len(claims) == 1:
+            lost = self._ack_one(transaction, claims[0])
+        else:
+            lost = self._settle(transaction, sql.ACK, claims, self._now())
         self._release_keys(transaction, [claimed for claimed in claims if claimed.id not in lost])
         _require_none("ack", lost)
 
@@ -181,6 +184,10 @@ class SqliteRows:
         return ordering_key is not None and bool(
             _all(transaction, sql.EARLIER, (namespace, topic, ordering_key, seq))
         )
+
+    def _ack_one(self, transaction: sqlite3.Connection, claimed: Claimed) -> list[str]:
+        values = (self._now(), claimed.id, self.worker_id, claimed.claim_no)
+        return [] if transaction.execute(sql.ACK_ONE, values).rowcount else [claimed.id]
 
     def _settle(
         self,

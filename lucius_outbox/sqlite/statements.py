@@ -57,11 +57,13 @@ WHERE waiting = 1 AND seq = (
 
 HELD = f"SELECT id FROM lucius_outbox_messages WHERE {_HELD}"
 
-ACK = f"""
+_ACK = """
 UPDATE lucius_outbox_messages
 SET status = 'delivered', locked_by = NULL, locked_until = NULL, updated_at = ?
-WHERE {_HELD}
 """
+ACK = f"{_ACK} WHERE {_HELD}"
+# A ledger acks rows one by one, each in the transaction of its job.
+ACK_ONE = f"{_ACK} WHERE id = ? AND locked_by = ? AND claim_no = ? AND status = 'processing'"
 
 NACK_RETRY = f"""
 UPDATE lucius_outbox_messages

@@ -8,6 +8,7 @@ to a document are passed over when it is read.
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import pydantic_core
@@ -47,6 +48,7 @@ JSON_COLUMNS = frozenset({"attempts", "artifacts", "result_ref", "progress"})
 
 _PLAN_OF_JOB = tuple(f.name for f in fields(Job) if f.name not in JOB_COLUMNS)
 _PLAN_OF_STEP = tuple(f.name for f in fields(Step) if f.name not in STEP_COLUMNS)
+_OWN_OF_STEP = frozenset(_PLAN_OF_STEP) - {"policy"}
 _ATTEMPT_TIMES = ("dispatched_at", "sent_at", "acknowledged_at", "completed_at")
 _ROUTE = Attempt._fields.index("route")
 _route = TypeAdapter(Route).validate_python
@@ -59,10 +61,30 @@ def to_json(value: Any) -> str:
 
 
 def encode_plan(aggregate: Aggregate) -> str:
-    """The fields of the job and of its steps that no decision changes."""
-    job = {name: getattr(aggregate.job, name) for name in _PLAN_OF_JOB}
-    steps = [{name: getattr(step, name) for name in _PLAN_OF_STEP} for step in aggregate.steps]
-    return to_json({"job": job, "steps": steps})
+    """The fields of the job and of its steps that no decision changes.
+
+    Steps of one job share refs and route, and jobs of one protocol share policies: what a step has
+    in common with the job is not written again, and a policy is encoded once.
+    """
+    job = aggregate.job
+    shared: dict[str, Any] = {"workspace_ref": aggregate.steps[0].workspace_ref}
+    shared.update((name, getattr(job, name)) for name in _PLAN_OF_JOB)
+    steps = ",".join(_encode_step(step, shared) for step in aggregate.steps)
+    return f'{{"job":{to_json(shared)},"steps":[{steps}]}}'
+
+
+def _encode_step(step: Step, shared: Mapping[str, Any]) -> str:
+    own = {
+        name: value
+        for name, value in step.__dict__.items()
+        if name in _OWN_OF_STEP and (name not in shared or shared[name] is not value)
+    }
+    return f'{to_json(own)[:-1]},"policy":{_encode_policy(step.policy)}}}'
+
+
+@lru_cache(maxsize=1024)
+def _encode_policy(policy: StepPolicy) -> str:
+    return to_json(policy)
 
 
 def encode_attempts(attempts: Sequence[Attempt]) -> str:
@@ -74,13 +96,14 @@ def encode_attempts(attempts: Sequence[Attempt]) -> str:
 def decode_plan(text: str | bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The fixed fields of the job and of each step, as the constructors take them."""
     plan = pydantic_core.from_json(text)
-    job = _known(plan["job"], _PLAN_OF_JOB)
+    shared = plan["job"]
+    job = _known(shared, _PLAN_OF_JOB)
     job["engine"] = Engine(job["engine"])
     job["route"] = _route(job["route"])
     job["callback_urls"] = tuple(job["callback_urls"])
     job["sla_deadline"] = _instant(job["sla_deadline"])
     job["created_at"] = _instant(job["created_at"])
-    return job, [_step_plan(step) for step in plan["steps"]]
+    return job, [_step_plan({**shared, **step}) for step in plan["steps"]]
 
 
 def decode_attempts(text: str | bytes, route: Route) -> tuple[Attempt, ...]:

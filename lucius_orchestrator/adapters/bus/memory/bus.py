@@ -101,8 +101,6 @@ class MemoryBus:
     ) -> list[Delivery]:
         """Also of the dead letters, under the name that `dead_letters_of` gives. `Misused` where
         there is no such subscription, or where it takes sessions."""
-        if limit < 1:
-            raise ValueError(f"limit must be at least 1: {limit}")
         await asyncio.sleep(0)  # a loop that receives and never waits must not starve the others
         now = self._now()
         queue = self._queues.get((topic, subscription)) or self._missing(topic, subscription)

@@ -72,6 +72,8 @@ class Queue:
 
     def take(self, limit: int, now: datetime, until: datetime | None = None) -> list[Delivery]:
         """Deliver up to `limit` messages, locked until then, or for the lock duration."""
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1: {limit}")
         if now >= self._look_at:
             self.expire_locks(now)
         until = until or now + self._settings.lock_duration

@@ -190,8 +190,8 @@ class MemorySession:
         self._session.state = state
 
     async def close(self) -> None:
-        """Closing twice, or after the lock ran out, is nothing; nor is it while the bus is away, when
-        the lock runs out by itself."""
+        """Closing twice, or after the lock ran out, is nothing; while the bus is away the lock is
+        left to run out."""
         try:
             self._subscription.expire(self._now())
         except BusUnavailable:

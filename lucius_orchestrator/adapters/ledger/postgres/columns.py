@@ -61,12 +61,25 @@ def job_values(job: Job) -> list[Any]:
     return [_ENCODERS[name](getattr(job, name)) for name in codec.JOB_COLUMNS]
 
 
-def step_values(step: Step) -> list[Any]:
+def _step_values(step: Step) -> list[Any]:
     return [_ENCODERS[name](getattr(step, name)) for name in codec.STEP_COLUMNS]
 
 
-def event_values(job_id: str, event: AuditEvent) -> list[Any]:
-    return [job_id, *map(_as_text, event)]
+def step_rows(aggregate: Aggregate) -> str:
+    """As one JSON text, by the names of the columns."""
+    job_id, names = aggregate.job.job_id, ("job_id", "step_index", *codec.STEP_COLUMNS)
+    rows = [(job_id, step.step_index, *_step_values(step)) for step in aggregate.steps]
+    return codec.to_json([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def event_rows(job_id: str, events: Sequence[AuditEvent]) -> str:
+    return codec.to_json([{"job_id": job_id, **_texts(event._asdict())} for event in events])
+
+
+def letter_rows(letters: Iterable[DeadLetterRow]) -> str:
+    """Each id once: one statement cannot write a row twice."""
+    rows = {letter.id: _texts(letter._asdict()) for letter in letters}
+    return codec.to_json(list(rows.values()))
 
 
 def event_of(row: Sequence[Any]) -> AuditEvent:
@@ -112,6 +125,10 @@ def stored_of(rows: Sequence[Sequence[Any]]) -> Stored:
 
 def _named(names: Sequence[str], values: Iterable[Any]) -> dict[str, Any]:
     return {name: _from_text(value) for name, value in zip(names, values, strict=True)}
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _as_text(value) for name, value in fields.items()}
 
 
 def _whole(value: Any) -> int | None:

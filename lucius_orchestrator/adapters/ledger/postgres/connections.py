@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
@@ -62,15 +62,12 @@ class Connections:
                     await _close_if_interrupted(connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """In pipeline mode: a statement whose answer nobody fetches travels with the next ones, and
-        the commit with the last. Its failure comes out of this context."""
-        async with (
-            self.connection() as connection,
-            connection.pipeline(),
-            connection.transaction(),
-        ):
-            yield connection
+    async def transaction(self) -> AsyncIterator["Transaction"]:
+        async with self.connection() as connection:
+            await connection.execute("BEGIN")
+            transaction = Transaction(connection)
+            yield transaction  # if it fails, the pool rolls back
+            await transaction.commit()
 
     async def listen(self, names: Collection[str], wake: Callable[[], None]) -> None:
         """On a connection outside the pool, which must not be short of it for so long."""
@@ -100,6 +97,25 @@ class Connections:
         await connection.execute(sql.CONFIGURE, (f"{milliseconds}ms",))
 
 
+class Transaction:
+    """Begun. Statements that lock what everybody wants are kept for the end: they travel with the
+    commit, so that nobody waits for this client."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._statements: list[str] = []
+        self._values: list[Any] = []
+
+    def at_the_end(self, statement: str, *values: Any) -> None:
+        self._statements.append(statement)
+        self._values += values
+
+    async def commit(self) -> None:
+        script = ";".join([*self._statements, "COMMIT"])
+        # Values are bound by the client: the server takes several statements only without any.
+        await AsyncClientCursor(self.connection).execute(script.encode(), self._values)
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     try:
@@ -117,6 +133,5 @@ def translated() -> Iterator[None]:
 
 async def _close_if_interrupted(connection: Connection) -> None:
     """In the middle of a statement nothing else can be asked; the pool makes a new connection."""
-    active = connection.info.transaction_status is TransactionStatus.ACTIVE
-    if active or connection.info.pipeline_status is not PipelineStatus.OFF:
+    if connection.info.transaction_status is TransactionStatus.ACTIVE:
         await connection.close()

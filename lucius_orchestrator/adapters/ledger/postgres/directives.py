@@ -1,34 +1,24 @@
-"""Directives in `lucius_outbox`, settled in the transactions of the ledger.
+"""Directives in `lucius_outbox`, settled in the transactions of the ledger."""
 
-A directive's body is kept as JSON text inside the outbox's payload: that column is jsonb, which
-refuses NUL in a string and writes 1e300 with three hundred zeros.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 
-import pydantic_core
-
-from lucius_contract.routing import LANES, directive_topic
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
-from lucius_orchestrator.adapters.ledger.postgres.columns import text
+from lucius_orchestrator.adapters.ledger.postgres.connections import Connection
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxMark
-from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus
 from lucius_outbox.errors import LeaseLost
 from lucius_outbox.message import Claimed, Failure, Message
 from lucius_outbox.postgres.enqueueing import enqueue_all
-from lucius_outbox.postgres.rows import PostgresRows, Transaction
+from lucius_outbox.postgres.rows import PostgresRows
 from lucius_outbox.retry import Delays, RetryPolicy
 from lucius_outbox.states import LEDGER_NAME, Status
 
 WITHOUT_END = 2**31 - 1
 NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
-_TOPICS = [directive_topic(lane) for lane in range(LANES)]
 
 
 class PostgresDirectives:
@@ -45,14 +35,14 @@ class PostgresDirectives:
             for kind, namespace in NAMESPACES.items()
         }
 
-    async def enqueue(self, transaction: Transaction, rows: Sequence[DirectiveRow]) -> None:
+    async def enqueue(self, connection: Connection, rows: Sequence[DirectiveRow]) -> None:
         await enqueue_all(
-            transaction,
+            connection,
             [
                 Message(
                     NAMESPACES[OutboxKind.DIRECTIVE],
                     row.topic,
-                    _payload(row),
+                    codec.directive_payload(row),
                     dedupe_key=row.outbox_id,
                     not_before=row.created_at if self._clock else None,
                 )
@@ -60,35 +50,43 @@ class PostgresDirectives:
             ],
         )
 
-    async def wake(self, transaction: Transaction, kind: OutboxKind) -> None:
-        """Tell the dispatchers, of all processes, once the transaction has committed."""
-        await transaction.execute(sql.WAKE, (NAMESPACES[kind],))
+    async def wake(self, connection: Connection, kind: OutboxKind) -> None:
+        """Tell the dispatchers of all processes, once this is committed."""
+        await connection.execute(sql.WAKE, (NAMESPACES[kind],))
 
     async def claim(
-        self, transaction: Transaction, kind: OutboxKind, size: int, lease: timedelta
+        self, connection: Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
-        claims = await self._rows[kind].claim_batch(transaction, size, lease)
-        return [_claim(kind, claimed) for claimed in claims]
+        claims = await self._rows[kind].claim_batch(connection, size, lease)
+        if not claims:
+            return []
+        rows = [codec.directive_of(claimed.topic, claimed.payload) for claimed in claims]
+        versions = await _versions(connection, rows)
+        return [
+            Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+            for row, claimed in zip(rows, claims, strict=True)
+            for job_id in (row.body["jobId"],)
+        ]
 
-    async def release(self, transaction: Transaction, claims: Sequence[Claim]) -> None:
+    async def release(self, connection: Connection, claims: Sequence[Claim]) -> None:
         for kind, held in self._by_kind(claims):
-            await self.wake(transaction, kind)
             with suppress(LeaseLost):
-                await self._rows[kind].release(transaction, held)
+                await self._rows[kind].release(connection, held)
+            await self.wake(connection, kind)
 
-    async def postpone(self, transaction: Transaction, claims: Sequence[Claim], error: str) -> None:
+    async def postpone(self, connection: Connection, claims: Sequence[Claim], error: str) -> None:
         for kind, held in self._by_kind(claims):
             with suppress(LeaseLost):
                 failures = [Failure(claimed, error) for claimed in held]
-                await self._rows[kind].nack(transaction, failures)
+                await self._rows[kind].nack(connection, failures)
 
-    async def discard(self, transaction: Transaction, claims: Sequence[Claim]) -> None:
+    async def discard(self, connection: Connection, claims: Sequence[Claim]) -> None:
         for kind, held in self._by_kind(claims):
             with suppress(LeaseLost):
-                await self._rows[kind].ack(transaction, held)
+                await self._rows[kind].ack(connection, held)
 
     async def settle(
-        self, transaction: Transaction, marks: Sequence[OutboxMark], claim: Claim | None
+        self, connection: Connection, marks: Sequence[OutboxMark], claim: Claim | None
     ) -> None:
         """End the row that the claim holds; one that was lost is its new holder's to end."""
         if claim is None:
@@ -100,19 +98,18 @@ class PostgresDirectives:
             with suppress(LeaseLost):
                 if state is OutboxState.FAILED_FINAL:
                     failure = Failure(held, "refused for good", permanent=True)
-                    await rows.nack(transaction, [failure])
+                    await rows.nack(connection, [failure])
                 else:
-                    await rows.ack(transaction, [held])
+                    await rows.ack(connection, [held])
 
     async def status(
-        self, connection: Transaction, job_id: str, step_id: str, attempt_no: int
+        self, connection: Connection, topic: str, outbox_id: str
     ) -> DirectiveStatus | None:
         values = {
             "now": self._clock() if self._clock else None,
             "namespace": NAMESPACES[OutboxKind.DIRECTIVE],
-            "topics": _TOPICS,
-            "outbox_id": text(outbox_id(job_id, step_id, attempt_no)),
-            "job_id": text(job_id),
+            "topic": topic,
+            "outbox_id": outbox_id,
         }
         found = await (await connection.execute(sql.DIRECTIVE.encode(), values)).fetchone()
         if found is None:
@@ -120,15 +117,15 @@ class PostgresDirectives:
         status, claimable = found
         return DirectiveStatus(OutboxState(LEDGER_NAME[Status(status)].value), claimable)
 
-    async def prune(self, transaction: Transaction, older_than: timedelta, limit: int) -> int:
+    async def prune(self, connection: Connection, older_than: timedelta, limit: int) -> int:
         pruned = 0
         for rows in self._rows.values():
-            pruned += await rows.prune(transaction, older_than, limit - pruned)
+            pruned += await rows.prune(connection, older_than, limit - pruned)
         return pruned
 
-    async def forbid_replay(self, transaction: Transaction) -> None:
+    async def forbid_replay(self, connection: Connection) -> None:
         """A directive is never sent anew by hand: a redrive makes a new job."""
-        await self._rows[OutboxKind.DIRECTIVE].forbid_replay(transaction, True)
+        await self._rows[OutboxKind.DIRECTIVE].forbid_replay(connection, True)
 
     def _by_kind(self, claims: Sequence[Claim]) -> Iterator[tuple[OutboxKind, list[Claimed]]]:
         for kind in self._rows:
@@ -137,15 +134,9 @@ class PostgresDirectives:
                 yield kind, held
 
 
-def _payload(row: DirectiveRow) -> dict[str, Any]:
-    return {**codec.directive_payload(row), "body": codec.to_json(row.body)}
-
-
-def _claim(kind: OutboxKind, claimed: Claimed) -> Claim:
-    payload: Mapping[str, Any] = claimed.payload
-    body = pydantic_core.from_json(payload["body"])
-    row = codec.directive_of(claimed.topic, {**payload, "body": body})
-    return Claim(body["jobId"], kind, row, claimed.attempts - 1, claimed)
+async def _versions(connection: Connection, rows: Sequence[DirectiveRow]) -> dict[str, int]:
+    job_ids = [row.body["jobId"] for row in rows]
+    return dict(await (await connection.execute(sql.VERSIONS, (job_ids,))).fetchall())
 
 
 def _token(claim: Claim) -> Claimed:

@@ -7,16 +7,20 @@ from typing import Self, TypeVar
 from psycopg import AsyncConnection
 
 from lucius_contract import timeouts
+from lucius_contract.routing import directive_topic
 from lucius_contract.states import JobState
+from lucius_orchestrator.adapters.ledger.codec import as_seen_by
 from lucius_orchestrator.adapters.ledger.postgres import reads, writes
 from lucius_orchestrator.adapters.ledger.postgres.connections import (
     Connection,
     Connections,
+    Transaction,
     translated,
 )
 from lucius_orchestrator.adapters.ledger.postgres.directives import NAMESPACES, PostgresDirectives
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
+from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     Claim,
@@ -41,8 +45,8 @@ SCHEMA = outbox_schema.Schema("lucius_ledger", __package__)
 
 
 class PostgresLedger:
-    """Made by `open`. A verb that reads is one statement and one round trip; one that writes is a
-    transaction of two or three (see `writes`)."""
+    """Made by `open`. Most verbs are one statement and one round trip; those that write rows of the
+    outbox too are transactions."""
 
     def __init__(
         self,
@@ -89,12 +93,15 @@ class PostgresLedger:
     async def commit(
         self, stored: Stored, decision: Decision, claim: Claim | None = None
     ) -> Stored:
+        settles = claim is not None and bool(decision.marks)
+        if not (settles or decision.wakes_dispatcher):
+            return await self._run(lambda c: writes.commit(c, stored, decision))
         return await self._write(
-            lambda t: writes.commit(t, self._directives, stored, decision, claim)
+            lambda t: writes.commit_with_outbox(t, self._directives, stored, decision, claim)
         )
 
-    async def reschedule(self, stored: Stored) -> Stored:
-        return await self._run(lambda c: writes.reschedule(c, stored))
+    async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
+        return await self._run(lambda c: writes.reschedule(c, stored, due))
 
     async def find(self, tenant_id: str, entry: str) -> Found | None:
         return await self._run(lambda c: reads.find(c, tenant_id, entry))
@@ -117,22 +124,31 @@ class PostgresLedger:
         return await self._run(lambda c: reads.ended(c, before, limit))
 
     async def remove(self, stored: Stored) -> None:
-        await self._write(lambda t: writes.remove(t, stored))
+        await self._run(lambda c: writes.remove(c, stored))
 
     async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
         return await self._run(lambda c: self._directives.claim(c, kind, size, lease))
 
     async def release(self, claims: Sequence[Claim]) -> None:
-        await self._write(lambda t: self._directives.release(t, claims))
+        await self._run(lambda c: self._directives.release(c, claims))
 
     async def postpone(self, claims: Sequence[Claim], error: str) -> None:
-        await self._write(lambda t: self._directives.postpone(t, claims, error))
+        await self._run(lambda c: self._directives.postpone(c, claims, error))
 
     async def discard(self, claims: Sequence[Claim]) -> None:
-        await self._write(lambda t: self._directives.discard(t, claims))
+        await self._run(lambda c: self._directives.discard(c, claims))
 
     async def directive(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
-        return await self._run(lambda c: self._directives.status(c, job_id, step_id, attempt_no))
+        async with self._connections.connection() as connection:
+            stored = await reads.load(connection, job_id)
+            step = stored.aggregate.step(step_id) if stored else None
+            attempt = step.attempt(attempt_no) if step else None
+            if attempt is None:
+                return None
+            topic = directive_topic(attempt.route.lane)
+            row = outbox_id(job_id, step_id, attempt_no)
+            status = await self._directives.status(connection, topic, row)
+        return status and as_seen_by(attempt, status)
 
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._run(lambda c: reads.in_flight(c, tenant_id))
@@ -147,7 +163,9 @@ class PostgresLedger:
         return await self._run(lambda c: writes.mark_redriven(c, job_id, by))
 
     async def repair(self, limit: int) -> list[Repair]:
-        return await self._write(lambda t: writes.repair(t, limit))
+        if not await self._run(lambda c: writes.miscounted(c, limit)):
+            return []
+        return await self._write(lambda t: writes.recount(t, limit))
 
     async def prune(self, before: datetime, limit: int) -> int:
         older_than = self._clock() - before
@@ -165,11 +183,11 @@ class PostgresLedger:
         await self._connections.close()
 
     async def _run(self, verb: Callable[[Connection], Awaitable[T]]) -> T:
-        """Statements that each stand alone."""
+        """Statements that each commit by themselves."""
         async with self._connections.connection() as connection:
             return await verb(connection)
 
-    async def _write(self, verb: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _write(self, verb: Callable[[Transaction], Awaitable[T]]) -> T:
         async with self._connections.transaction() as transaction:
             return await verb(transaction)
 

@@ -1,7 +1,7 @@
 """The verbs that only read, each one statement, which is one snapshot."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -26,6 +26,7 @@ from lucius_orchestrator.ports.ledger import (
     Stored,
 )
 
+_SAME_ID_TIME = timedelta(seconds=1)  # ids are in the order of their milliseconds
 _SCAN = 1000  # jobs that are looked at for one page, so that a rare state cannot take for ever
 Connection = AsyncConnection[Any]
 Values = Sequence[Any] | Mapping[str, Any]
@@ -68,7 +69,8 @@ def _last_seen(rows: Sequence[Any], found: Sequence[Any], query: JobQuery, scan:
     if not rows:
         return None
     last, created_at, scanned, *_ = rows[0]
-    ended = scanned < scan or (query.since is not None and created_at < query.since)
+    older = query.since is not None and created_at < query.since - _SAME_ID_TIME
+    ended = scanned < scan or older
     return None if ended else str(last)
 
 
@@ -95,12 +97,16 @@ async def ended(connection: Connection, before: datetime, limit: int) -> list[st
 
 
 async def in_flight(connection: Connection, tenant_id: str | None) -> InFlight:
-    rows = await _all(connection, sql.IN_FLIGHT, [text(tenant_id or "")])
-    counts = {(scope, name): jobs for scope, name, jobs in rows}
+    ((counts,),) = await _all(connection, sql.IN_FLIGHT, {"tenant_id": text(tenant_id or "")})
+    return in_flight_of(counts, tenant_id)
+
+
+def in_flight_of(counts: Mapping[str, int], tenant_id: str | None) -> InFlight:
+    """From the object that `statements.IN_FLIGHT` makes."""
     return InFlight(
-        counts.get((Scope.GLOBAL, ""), 0),
-        {mode: counts.get((Scope.MODE, mode.value), 0) for mode in Mode},
-        counts.get((Scope.TENANT, text(tenant_id)), 0) if tenant_id else 0,
+        counts.get(f"{Scope.GLOBAL} ", 0),
+        {mode: counts.get(f"{Scope.MODE} {mode}", 0) for mode in Mode},
+        counts.get(f"{Scope.TENANT} {text(tenant_id)}", 0) if tenant_id else 0,
     )
 
 

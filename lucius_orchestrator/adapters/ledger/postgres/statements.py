@@ -4,19 +4,40 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from lucius_orchestrator.adapters.ledger.codec import JOB_COLUMNS, STEP_COLUMNS
+from lucius_orchestrator.domain.decision import AuditEvent
+from lucius_orchestrator.ports.ledger import DeadLetterRow
 from lucius_outbox.postgres.statements import CHANNEL
 
+Names = tuple[str, ...]
+_JOB_HEAD = (
+    "job_id",
+    "version",
+    "tenant_id",
+    "request_type",
+    "mode",
+    "engine",
+    "idempotency_entry",
+    "due_at",
+    "due_kind",
+    "created_at",
+)
 _JOB = ", ".join(f"j.{name}" for name in JOB_COLUMNS)
 _STEP = ", ".join(f"s.{name}" for name in STEP_COLUMNS)
-_LETTER = """
-    id, kind, tenant_id, job_id, step_id, attempt_no, code, message, first_at, last_at, redriven_by
-"""
+_EVENT = ", ".join(AuditEvent._fields)
+_LETTER = ", ".join(DeadLetterRow._fields)
 _NOW = "coalesce(%(now)s::timestamptz, statement_timestamp())"
 
 
-def _insert(table: str, columns: tuple[str, ...]) -> str:
+def _insert(table: str, columns: Names) -> str:
     marks = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+
+
+def _insert_all(table: str, columns: Names) -> str:
+    """Any number of rows, as one JSON text: an array per column costs the client far more."""
+    names = ", ".join(columns)
+    rows = f"json_populate_recordset(NULL::{table}, %s::json)"
+    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows}"
 
 
 # The plan is long: it travels once, not with every step.
@@ -28,56 +49,66 @@ JOIN lucius_ledger_plans p USING (job_id)
 JOIN lucius_ledger_steps s USING (job_id)
 WHERE j.job_id = %s ORDER BY s.step_index
 """
+VERSIONS = "SELECT job_id, version FROM lucius_ledger_jobs WHERE job_id = ANY(%s)"
 
-INSERT_JOB = _insert(
-    "lucius_ledger_jobs",
-    (
-        "job_id",
-        "version",
-        "tenant_id",
-        "request_type",
-        "mode",
-        "engine",
-        "idempotency_entry",
-        "due_at",
-        "due_kind",
-        "created_at",
-        *JOB_COLUMNS,
-    ),
-)
-INSERT_PLAN = _insert("lucius_ledger_plans", ("job_id", "document"))
-INSERT_STEP = _insert("lucius_ledger_steps", ("job_id", "step_index", *STEP_COLUMNS))
-INSERT_EVENT = _insert(
-    "lucius_ledger_events",
-    (
-        "job_id",
-        "seq",
-        "at",
-        "type",
-        "step_id",
-        "attempt_no",
-        "source",
-        "target",
-        "cause",
-        "implied",
-        "detail",
-        "by",
-    ),
-)
+_INSERT_STEPS = _insert_all("lucius_ledger_steps", ("job_id", "step_index", *STEP_COLUMNS))
+_INSERT_EVENTS = _insert_all("lucius_ledger_events", ("job_id", *AuditEvent._fields))
+_INSERT_LETTERS = _insert_all("lucius_ledger_dead_letters", DeadLetterRow._fields)
+_AGAIN = "ON CONFLICT (id) DO UPDATE SET last_at = excluded.last_at"
+
+INSERT = f"""
+WITH job AS ({_insert("lucius_ledger_jobs", (*_JOB_HEAD, *JOB_COLUMNS))}),
+plan AS ({_insert("lucius_ledger_plans", ("job_id", "document"))}),
+steps AS ({_INSERT_STEPS})
+{_INSERT_EVENTS}
+"""
+
+_MOVED = "EXISTS (SELECT FROM moved)"
+# Never below zero: a counter that is wrong must not keep a job from its end.
+GIVE_SLOT = """
+UPDATE lucius_ledger_in_flight SET jobs = greatest(jobs - 1, 0) WHERE scope = %s AND name = %s
+"""
+# Each looks at the one before, so that the rows are locked in this order.
+_GIVE_SLOTS = f"""
+slot_1 AS ({GIVE_SLOT} AND {_MOVED} RETURNING jobs),
+slot_2 AS ({GIVE_SLOT} AND {_MOVED} AND (SELECT count(*) FROM slot_1) >= 0 RETURNING jobs),
+slot_3 AS ({GIVE_SLOT} AND {_MOVED} AND (SELECT count(*) FROM slot_2) >= 0)
+"""
 
 
-@lru_cache(maxsize=512)
-def update_job(names: tuple[str, ...]) -> str:
+@lru_cache(maxsize=1024)
+def update(
+    job: Names,
+    steps: tuple[Names, ...] = (),
+    *,
+    events: bool = False,
+    letters: bool = False,
+    slots: bool = False,
+) -> str:
+    """All rows of a commit in one statement: the job's if it is at its version, which locks it, and
+    the others if that was done."""
+    parts = [f"moved AS ({_update_job(job)})"]
+    parts += [f"step_{number} AS ({_update_step(names)})" for number, names in enumerate(steps)]
+    if events:
+        parts.append(f"events AS ({_INSERT_EVENTS} WHERE {_MOVED})")
+    if letters:
+        parts.append(f"letters AS ({_INSERT_LETTERS} WHERE {_MOVED} {_AGAIN})")
+    if slots:
+        parts.append(_GIVE_SLOTS)
+    return f"WITH {', '.join(parts)} SELECT version FROM moved"
+
+
+def _update_job(names: Names) -> str:
     return f"""
 UPDATE lucius_ledger_jobs SET {_assigned(("version = version + 1", *names))}
 WHERE job_id = %s AND version = %s RETURNING version
 """
 
 
-@lru_cache(maxsize=512)
-def update_step(names: tuple[str, ...]) -> str:
+def _update_step(names: Names) -> str:
     return f"""
-UPDATE lucius_ledger_steps SET {_assigned(names)} WHERE job_id = %s AND step_index = %s
+UPDATE lucius_ledger_steps SET {_assigned(names)}
+WHERE job_id = %s AND step_index = %s AND {_MOVED}
 """
 
 
@@ -85,16 +116,21 @@ def _assigned(names: Iterable[str]) -> str:
     return ", ".join(name if "=" in name else f"{name} = %s" for name in names)
 
 
+IN_FLIGHT = """
+SELECT coalesce(json_object_agg(scope || ' ' || name, jobs), '{}') FROM lucius_ledger_in_flight
+WHERE scope IN ('GLOBAL', 'MODE') OR (scope = 'TENANT' AND name = %(tenant_id)s)
+"""
 # Waits for another transaction that is about to write the entry.
-RESERVE = """
-INSERT INTO lucius_ledger_idempotency (tenant_id, entry, content_hash, job_id)
-VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING job_id
+RESERVE = f"""
+WITH reserved AS (
+    INSERT INTO lucius_ledger_idempotency (tenant_id, entry, content_hash, job_id)
+    VALUES (%(tenant_id)s, %(entry)s, %(content_hash)s, %(job_id)s)
+    ON CONFLICT DO NOTHING RETURNING job_id
+)
+SELECT EXISTS (SELECT FROM reserved), ({IN_FLIGHT})
 """
 FIND = """
 SELECT job_id, content_hash FROM lucius_ledger_idempotency WHERE tenant_id = %s AND entry = %s
-"""
-UNRESERVE = """
-DELETE FROM lucius_ledger_idempotency WHERE tenant_id = %s AND entry = %s AND job_id = %s
 """
 
 TAKE_SLOT = """
@@ -102,19 +138,11 @@ INSERT INTO lucius_ledger_in_flight AS f (scope, name, jobs) VALUES (%s, %s, 1)
 ON CONFLICT (scope, name) DO UPDATE
 SET jobs = CASE WHEN f.jobs < coalesce(%s::bigint, f.jobs + 1) THEN f.jobs + 1 ELSE -1 END
 """
-# Never below zero: a counter that is wrong must not keep a job from its end.
-GIVE_SLOT = """
-UPDATE lucius_ledger_in_flight SET jobs = greatest(jobs - 1, 0) WHERE scope = %s AND name = %s
-"""
-IN_FLIGHT = """
-SELECT scope, name, jobs FROM lucius_ledger_in_flight
-WHERE scope IN ('GLOBAL', 'MODE') OR (scope = 'TENANT' AND name = %s)
-"""
-# By the index of due jobs, which holds exactly those that are not terminal. Jobs and counters
-# change in one commit, so one statement, which is one snapshot, sees only what is really wrong.
+# Jobs and counters change in one commit, so one statement, which is one snapshot, sees only what is
+# really wrong.
 MISCOUNTED = """
 WITH open AS MATERIALIZED (
-    SELECT tenant_id, mode FROM lucius_ledger_jobs WHERE due_at IS NOT NULL
+    SELECT tenant_id, mode FROM lucius_ledger_jobs WHERE completed_at IS NULL
 ), counted AS (
     SELECT 'TENANT' AS scope, tenant_id AS name, count(*) AS jobs FROM open GROUP BY tenant_id
     UNION ALL SELECT 'MODE', mode COLLATE "C", count(*) FROM open GROUP BY mode
@@ -126,7 +154,7 @@ WHERE coalesce(f.jobs, 0) <> coalesce(c.jobs, 0)
 LIMIT %s
 """
 # Waits for every transaction that has taken or given slots, and lets nobody begin: a job that is
-# being created or ended is then counted on neither side, or on both.
+# being created or ended is then counted on neither side.
 LOCK_SLOTS = "LOCK TABLE lucius_ledger_in_flight IN EXCLUSIVE MODE"
 RECOUNT = """
 INSERT INTO lucius_ledger_in_flight (scope, name, jobs) VALUES (%s, %s, %s)
@@ -139,9 +167,8 @@ DELETE FROM lucius_ledger_in_flight WHERE scope = 'TENANT' AND jobs = 0 AND name
 ))
 """
 
-EVENTS = """
-SELECT seq, at, type, step_id, attempt_no, source, target, cause, implied, detail, by
-FROM lucius_ledger_events WHERE job_id = %s AND seq > %s ORDER BY seq LIMIT %s
+EVENTS = f"""
+SELECT {_EVENT} FROM lucius_ledger_events WHERE job_id = %s AND seq > %s ORDER BY seq LIMIT %s
 """
 
 # Each kind by itself: then the index gives its oldest without a sort.
@@ -162,38 +189,45 @@ SELECT job_id FROM lucius_ledger_jobs WHERE completed_at IS NOT NULL AND complet
 ORDER BY completed_at LIMIT %s
 """
 
-DELETE_JOB = """
-DELETE FROM lucius_ledger_jobs WHERE job_id = %s AND version = %s RETURNING idempotency_entry
+REMOVE = """
+WITH gone AS (
+    DELETE FROM lucius_ledger_jobs WHERE job_id = %(job_id)s AND version = %(version)s
+    RETURNING tenant_id, idempotency_entry
+), entry AS (
+    DELETE FROM lucius_ledger_idempotency AS i USING gone
+    WHERE i.tenant_id = gone.tenant_id AND i.entry = gone.idempotency_entry
+      AND i.job_id = %(job_id)s
+), plan AS (
+    DELETE FROM lucius_ledger_plans WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
+), steps AS (
+    DELETE FROM lucius_ledger_steps WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
+), events AS (
+    DELETE FROM lucius_ledger_events WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
+)
+SELECT FROM gone
 """
-DELETE_PLAN = "DELETE FROM lucius_ledger_plans WHERE job_id = %s"
-DELETE_STEPS = "DELETE FROM lucius_ledger_steps WHERE job_id = %s"
-DELETE_EVENTS = "DELETE FROM lucius_ledger_events WHERE job_id = %s"
 EXISTS = "SELECT FROM lucius_ledger_jobs WHERE job_id = %s"
 
 # A row that was there before has an xmax: that of this very update.
 BURY = f"""
-INSERT INTO lucius_ledger_dead_letters AS d ({_LETTER})
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-ON CONFLICT (id) DO UPDATE SET last_at = excluded.last_at
-RETURNING d.xmax = 0
+{_insert("lucius_ledger_dead_letters", DeadLetterRow._fields)} {_AGAIN}
+RETURNING xmax = 0
 """
 REDRIVEN = """
 UPDATE lucius_ledger_dead_letters SET redriven_by = %s WHERE job_id = %s AND redriven_by IS NULL
 """
 
-# The namespace, topic and dedupe key of a directive are indexed; see lucius_outbox. A row whose job
-# was removed is nobody's.
+# The namespace, topic and dedupe key of a directive are indexed; see lucius_outbox.
 DIRECTIVE = f"""
 SELECT status, status IN ('pending', 'processing') AND next_attempt_at <= {_NOW}
                AND coalesce(locked_until < {_NOW}, true)
 FROM lucius_outbox_messages
-WHERE namespace = %(namespace)s AND topic = ANY(%(topics)s) AND dedupe_key = %(outbox_id)s
-  AND EXISTS (SELECT FROM lucius_ledger_jobs WHERE job_id = %(job_id)s)
+WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = %(outbox_id)s
 """
 WAKE = f"SELECT pg_notify('{CHANNEL}', %s)"
 LISTEN = f"LISTEN {CHANNEL}"
 
-# A process that was stopped in mid-transaction keeps its locks no longer than this.
+# A process that was stopped in mid-transaction keeps its locks no longer than a minute.
 CONFIGURE = """
 SELECT set_config('TimeZone', 'UTC', false),
        set_config('default_transaction_isolation', 'read committed', false),

@@ -35,7 +35,9 @@ def _encoder(name: str) -> Encoder:
     if name in codec.TIME_COLUMNS:
         return _optional(microseconds)
     if name == "attempts":
-        return codec.encode_attempts
+        return lambda attempts: codec.encode_attempts(attempts) if attempts else "[]"
+    if name == "artifacts":
+        return lambda artifacts: codec.to_json(artifacts) if artifacts else "[]"
     return _optional(codec.to_json) if name in codec.JSON_COLUMNS else _as_it_is
 
 
@@ -46,16 +48,22 @@ def _as_it_is(value: Any) -> Any:
 _ENCODERS = {name: _encoder(name) for name in (*codec.JOB_COLUMNS, *codec.STEP_COLUMNS)}
 
 
+_JOB_ENCODERS = tuple((name, _ENCODERS[name]) for name in codec.JOB_COLUMNS)
+_STEP_ENCODERS = tuple((name, _ENCODERS[name]) for name in codec.STEP_COLUMNS)
+
+
 def encoded(changes: Mapping[str, Any]) -> list[Any]:
     return [_ENCODERS[name](value) for name, value in changes.items()]
 
 
 def job_values(job: Job) -> list[Any]:
-    return [_ENCODERS[name](getattr(job, name)) for name in codec.JOB_COLUMNS]
+    row = job.__dict__
+    return [encode(row[name]) for name, encode in _JOB_ENCODERS]
 
 
 def step_values(step: Step) -> list[Any]:
-    return [_ENCODERS[name](getattr(step, name)) for name in codec.STEP_COLUMNS]
+    row = step.__dict__
+    return [encode(row[name]) for name, encode in _STEP_ENCODERS]
 
 
 def event_values(job_no: int, event: AuditEvent) -> tuple[Any, ...]:

@@ -137,7 +137,7 @@ class Commits:
         letters = await self._letters.writes(dead_letter_rows(job, decision.dead_letters), intent)
         marks = await self._directives.marks(decision.marks, claim)
         pending = [intent.pending(row, job.route.lane) for row in decision.outbox]
-        commit.index += [*pending, *letters.index]
+        commit.index += [*pending, *letters.announced]
         commit.obsolete += [mark.pending for mark in marks]
         operations = [
             *partition.changes(after, decision, commit.head, intent.base),

@@ -185,7 +185,8 @@ class Creation:
         """There was room, and it is gone. Give back what was taken, unless a helper found room."""
         if not await self._jobs.entomb(attempt.job.job_id):
             return await self._overtaken(attempt)
-        await self._ending.give_up(attempt.leash.values, attempt.leash.place)
+        if await self._give_up(attempt):
+            return None
         raise Saturated(full.scope)
 
     async def _overtaken(self, attempt: _Attempt) -> Created | None:
@@ -204,10 +205,15 @@ class Creation:
         if not await self._jobs.entomb(job_id):
             await self._indexes.drop(leash.place)
             return None
-        await self._ending.give_up(leash.values, leash.place)
-        if attempt.helps:
+        if await self._give_up(attempt) or attempt.helps:
             return None
         raise LedgerUnavailable(f"{job_id} was given up; propose another id")
+
+    async def _give_up(self, attempt: _Attempt) -> bool:
+        """Whether another job stands, or is being written, under the entry by now."""
+        tenant_id, entry, *_ = attempt.reservation
+        await self._ending.give_up(attempt.leash.values, attempt.leash.place)
+        return (await self._standing(tenant_id, entry)).entry is not None
 
 
 def _answer(standing: _Standing, reservation: Reservation) -> Created | None:

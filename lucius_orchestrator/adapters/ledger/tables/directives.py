@@ -1,13 +1,13 @@
 """Directives to publish. The OUTBOX row in the job's partition says whether one is to go out; the
 row in the index says who holds it, until when, and how often it was tried.
 
-A claim is the ETag that the index row got from it. What is claimed is checked against the OUTBOX row
-first: an index row may announce a commit that is still to come (it is left alone), or speak of one
-that was overtaken (it is deleted).
+A claim is the ETag that the index row got from it. What is claimed is checked against the OUTBOX
+row first: an index row may announce a commit that is still to come (it is left alone), or speak of
+one that was overtaken (it is deleted).
 """
 
 import heapq
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -74,12 +74,13 @@ class Directives:
 
     async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
         now, claims = self._clock(), list[Claim]()
-        async for row in self._oldest_first(kind):
-            if len(claims) == size:
-                break
+        rows = await _Lanes.open(self._tables, kind)
+        while len(claims) < size and (row := await rows.oldest()):
+            claim = None
             if _is_free(row.values, now):
                 claim = await self._claim(kind, row, now + lease)
-                claims += [claim] if claim else []
+            if claim is not None:
+                claims.append(claim)
         return claims
 
     async def release(self, claims: Iterable[Claim]) -> None:
@@ -154,24 +155,37 @@ class Directives:
         row = await self._tables.get(*hold.place)
         return row is not None and row.etag == hold.etag
 
-    async def _oldest_first(self, kind: OutboxKind) -> AsyncIterator[Row]:
-        """Index rows of all lanes, merged by their keys, which begin with the time."""
-        heads: list[tuple[str, int, list[Row]]] = []
-        for lane in range(LANES):
-            if page := await self._page(kind, lane, ""):
-                heads.append((page[0].key, lane, page))
-        heapq.heapify(heads)
-        while heads:
-            _, lane, (row, *rest) = heads[0]
-            yield row
-            if rest or (rest := await self._page(kind, lane, row.key + "!")):
-                heapq.heapreplace(heads, (rest[0].key, lane, rest))
-            else:
-                heapq.heappop(heads)
 
-    async def _page(self, kind: OutboxKind, lane: int, first: str) -> list[Row]:
-        partition = pending_partition(kind, lane)
-        return await self._tables.query(PENDING, partition, first, keys.END, _PAGE)
+class _Lanes:
+    """Index rows of all lanes, merged by their keys, which begin with the time."""
+
+    def __init__(self, tables: Tables, kind: OutboxKind) -> None:
+        self._tables = tables
+        self._kind = kind
+        self._pages: list[tuple[str, int, list[Row], bool]] = []
+
+    @classmethod
+    async def open(cls, tables: Tables, kind: OutboxKind) -> "_Lanes":
+        lanes = cls(tables, kind)
+        for lane in range(LANES):
+            await lanes._push(lane, "")
+        return lanes
+
+    async def oldest(self) -> Row | None:
+        if not self._pages:
+            return None
+        _, lane, (row, *rest), is_full = heapq.heappop(self._pages)
+        if rest:
+            heapq.heappush(self._pages, (rest[0].key, lane, rest, is_full))
+        elif is_full:
+            await self._push(lane, row.key + "!")
+        return row
+
+    async def _push(self, lane: int, first: str) -> None:
+        partition = pending_partition(self._kind, lane)
+        page = await self._tables.query(PENDING, partition, first, keys.END, _PAGE)
+        if page:
+            heapq.heappush(self._pages, (page[0].key, lane, page, len(page) == _PAGE))
 
 
 def _is_free(values: Values, now: datetime) -> bool:

@@ -45,6 +45,7 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     EntityExists,
     Insert,
     NotFound,
+    Row,
     Tables,
     Values,
 )
@@ -59,6 +60,7 @@ ENDED = "ended"
 LETTERS = "deadletters"
 JOBLIST = "joblist"
 UNTIMED = "UNTIMED"
+_PAGE = 100
 WAITING = frozenset({JobState.CANCELLING, JobState.PAUSING})
 """The states by which jobs can be found."""
 
@@ -165,6 +167,28 @@ class Indexes:
         for row in rows:
             if not await self.stands(row):
                 await self.drop(row.place)
+
+    async def in_states(self, states: Iterable[JobState], limit: int) -> list[str]:
+        """Jobs that are in one of the states; rows of jobs that left it are deleted on the way."""
+        found: set[str] = set()
+        for state in states:
+            first = ""
+            while rows := await self._tables.query(STATES, state.value, first, keys.END, _PAGE):
+                for row in rows:
+                    if len(found) == limit:
+                        return sorted(found)
+                    if await self._is_in_state(row):
+                        found.add(row.values["job_id"])
+                first = rows[-1].key + "!"
+        return sorted(found)
+
+    async def _is_in_state(self, row: Row) -> bool:
+        head = await self._jobs.head(row.values["job_id"])
+        if head is not None and head.job is not None and head.job.state.value == row.partition:
+            return True
+        if head is None or head.etag != row.values["base"]:
+            await self.drop(Place(STATES, row.partition, row.key))
+        return False
 
     async def stands(self, row: IndexRow) -> bool:
         """Whether what the row says is so. To be asked after its base was fenced, if the row is to

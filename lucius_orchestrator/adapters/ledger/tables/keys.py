@@ -16,7 +16,7 @@ END = "\uffff"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_DIGITS = 17
+_DIGITS = 18
 _SAFE = re.compile(r"[A-Za-z0-9._-]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _TIMED_JOB_ID = re.compile(r"job_([0-9a-f]{12})7[0-9a-f]{19}")

@@ -54,7 +54,7 @@ class LetterWrites(NamedTuple):
     """What a commit writes of its letters: in the job's partition, and before it to the index."""
 
     operations: list[Operation]
-    index: list[IndexRow]
+    announced: list[IndexRow]
 
 
 class Letters:
@@ -74,7 +74,7 @@ class Letters:
                 continue
             index = intent.letter(letter)
             writes.operations.append(_new(letter, index.place))
-            writes.index.append(index)
+            writes.announced.append(index)
         return writes
 
     async def bury(self, letter: DeadLetterRow) -> bool:

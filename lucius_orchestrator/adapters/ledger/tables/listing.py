@@ -1,7 +1,6 @@
 """The list of jobs: by tenant and month, newest first. What is listed is read from the job."""
 
 import heapq
-from collections.abc import AsyncIterator
 
 from lucius_orchestrator.adapters.ledger import cursors
 from lucius_orchestrator.adapters.ledger.tables import keys
@@ -24,43 +23,48 @@ class Listing:
         self._jobs = jobs
 
     async def page(self, query: JobQuery) -> Page[Job]:
-        last, found, examined = cursors.decode_job(query.cursor), list[Job](), 0
-        rows = self._of_tenant(query.tenant_id, last) if query.tenant_id else self._of_all(last)
-        async for row in rows:
-            job_id, examined = row.values["job_id"], examined + 1
-            head = await self._jobs.head(job_id)
-            if head is not None and head.job is not None and _matches(head.job, query):
-                found.append(head.job)
-            if len(found) == query.limit or examined == EXAMINED:
-                return Page(tuple(found), cursors.encode_job(job_id))
-        return Page(tuple(found), None)
-
-    async def _of_tenant(self, tenant_id: str, last: str | None) -> AsyncIterator[Row]:
-        first, end = keys.below(tenant_id)
-        after = (first, "")
-        if last is not None:
-            _, *position = listed(tenant_id, last)
-            after = (position[0], position[1])
-        async for row in self._scan(after, end):
-            yield row
-
-    async def _of_all(self, last: str | None) -> AsyncIterator[Row]:
-        """Partitions lie by tenant, so the newest of all are known when all were seen."""
-        after = _age(*listed("", last)[1:]) if last is not None else _START
-        rows = [row async for row in self._scan(_START, keys.END) if _row_age(row) > after]
-        for row in heapq.nsmallest(EXAMINED, rows, key=_row_age):
-            yield row
-
-    async def _scan(self, after: tuple[str, str], end: str) -> AsyncIterator[Row]:
-        while rows := await self._tables.scan(JOBLIST, after, end, _PAGE):
+        found: list[Job] = []
+        last = cursors.decode_job(query.cursor)
+        for _ in range(EXAMINED // _PAGE):
+            rows = await self._rows(query.tenant_id, last)
             for row in rows:
-                yield row
+                job_id: str = row.values["job_id"]
+                head = await self._jobs.head(job_id)
+                if head is not None and head.job is not None and _matches(head.job, query):
+                    found.append(head.job)
+                if len(found) == query.limit:
+                    return Page(tuple(found), cursors.encode_job(job_id))
+                last = job_id
+            if len(rows) < _PAGE:
+                return Page(tuple(found), None)
+        return Page(tuple(found), cursors.encode_job(job_id))
+
+    async def _rows(self, tenant_id: str | None, last: str | None) -> list[Row]:
+        """Up to a page of those that come after the job `last`."""
+        if tenant_id is None:
+            return await self._of_all(last)
+        first, end = keys.below(tenant_id)
+        after = listed(tenant_id, last)[1:] if last is not None else (first, "")
+        return await self._tables.scan(JOBLIST, after, end, _PAGE)
+
+    async def _of_all(self, last: str | None) -> list[Row]:
+        """Partitions lie by tenant, so the newest of all are known when all were seen."""
+        newer = _age(*listed("", last)[1:]) if last is not None else _START
+        found: list[Row] = []
+        after = _START
+        while rows := await self._tables.scan(JOBLIST, after, keys.END, _PAGE):
+            found = heapq.nsmallest(_PAGE, [*found, *_behind(newer, rows)], key=_row_age)
             after = (rows[-1].partition, rows[-1].key)
+        return found
 
 
 def _age(partition: str, row: str) -> tuple[str, str]:
     """Sorts as rows of one tenant do: by month, then by id, newest first."""
     return partition.rpartition("!")[2], row
+
+
+def _behind(newer: tuple[str, str], rows: list[Row]) -> list[Row]:
+    return [row for row in rows if _row_age(row) > newer]
 
 
 def _row_age(row: Row) -> tuple[str, str]:

@@ -210,7 +210,9 @@ def creation(aggregate: Aggregate, head: dict[str, Any]) -> list[Operation]:
     return rows
 
 
-def changes(after: Aggregate, decision: Decision, head: dict[str, Any], etag: str) -> list[Operation]:
+def changes(
+    after: Aggregate, decision: Decision, head: dict[str, Any], etag: str
+) -> list[Operation]:
     """What a decision changes of the job and its steps."""
     rows: list[Operation] = [Merge(JOB, {**head, "job": after.job}, etag)]
     rows += [Merge(step_key(index), {"step": after.steps[index]}) for index in decision.steps]

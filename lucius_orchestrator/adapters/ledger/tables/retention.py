@@ -1,10 +1,11 @@
 """Jobs that may go, and jobs that are gone.
 
 A removal first deletes the idempotency entry, then turns the JOB row into a tombstone, which is the
-moment when the job is gone: nobody loads, lists, claims or changes it from then on, however many of
-its rows are left. The rest follows in batches, and the row in the index of ended jobs last, so that
-`ended` meets a removal that a crash cut short, and finishes it. The tombstone stays for as long as
-no creator of this id can still be under way, and is then pruned.
+moment when the job is gone: nobody loads, lists or changes it from then on, however many of its
+rows are left, and who claims a directive of it finds no job and discards it. The rest follows in
+batches, and the row in the index of ended jobs last, so that `ended` meets a removal that a crash
+cut short, and finishes it. The tombstone stays for as long as a creator of this id could still be
+under way, and is then pruned.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from lucius_contract import timeouts
+from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.ending import Ending
 from lucius_orchestrator.adapters.ledger.tables.entries import Entries
@@ -87,7 +89,10 @@ class Retention:
         tombstone = {"tenant_id": head.tenant_id, "ended": head.ended}
         try:
             await self._jobs.write(job.job_id, [Replace(JOB, tombstone, head.etag)])
-        except EtagMismatch as moved:
+        except (EtagMismatch, NotFound) as moved:
+            head = await self._jobs.head(job.job_id)
+            if head is None or head.is_tombstone:
+                return
             raise Conflict(job.job_id) from moved
         await self._clear(job.job_id, head)
 
@@ -118,10 +123,10 @@ class Retention:
     async def _clear(self, job_id: str, head: Head) -> None:
         """Delete what is left around a tombstone, but for dead letters. Events go in their order,
         so that those which are left have no gap."""
-        for first, end in (EVENT_ROWS, STEP_ROWS, OUTBOX_ROWS):
-            partition = keys.part(job_id)
-            while rows := await self._tables.query(JOBS, partition, first, end, BATCH_LIMIT):
-                await self._indexes.drop(*(row.values["pending"] for row in rows if ...))
+        partition = keys.part(job_id)
+        for rows_of in (EVENT_ROWS, STEP_ROWS, OUTBOX_ROWS):
+            while rows := await self._tables.query(JOBS, partition, *rows_of, BATCH_LIMIT):
+                await self._indexes.drop(*_pending(rows))
                 await self._delete(job_id, [Delete(row.key) for row in rows])
         await self._indexes.drop(listed(head.tenant_id, job_id))
         if head.ended is not None:
@@ -130,3 +135,8 @@ class Retention:
     async def _delete(self, job_id: str, rows: list[Delete]) -> None:
         with suppress(NotFound, EtagMismatch):
             await self._tables.batch(JOBS, keys.part(job_id), rows)
+
+
+def _pending(rows: list[Row]) -> list[Place]:
+    """Where directives that nobody published stand in the index."""
+    return [row.values["pending"] for row in rows if row.values.get("state") is OutboxState.PENDING]

@@ -4,8 +4,8 @@ COUNT and SLOT change in one batch, so the count is exact, and a slot is taken o
 however often it is asked for. A slot is taken before its job is written and given back when the job
 has ended or can never come; in between a crash may leave it taken, never the other way round.
 
-The slots of all jobs together lie on `SHARDS` partitions, each with its part of the limit. With more
-than one, the limit may be felt early, where the shard of a job is full and another is not.
+The slots of all jobs together lie on `SHARDS` partitions, each with its part of the limit. With
+more than one, the limit may be felt early, where the shard of a job is full and another is not.
 """
 
 import zlib
@@ -64,24 +64,28 @@ class Slots:
 
     async def counts(self, job_id: str, wanted: Sequence[Share]) -> list[Count]:
         """The counts before a job takes its slots. `Saturated` if one has no room for it."""
-        found = [await self._count(share.partition) for share in wanted]
-        for share, count in zip(wanted, found, strict=True):
-            if _is_full(share, count) and not await self._holds(share, job_id):
+        found = []
+        for share in wanted:
+            count = await self._room(job_id, share, await self._count(share.partition))
+            if count is None:
                 raise Saturated(share.scope)
+            found.append(count)
         return found
 
-    async def take(self, job_id: str, share: Share, count: Count) -> bool:
-        """Whether the job has its slot now; `count` is the first guess."""
+    async def take(self, job_id: str, share: Share, guess: Count) -> bool:
+        """Whether the job has its slot now."""
+        count: Count | None = guess
         for _ in range(RACES):
-            if _is_full(share, count):
-                return await self._holds(share, job_id)
+            count = await self._room(job_id, share, count or await self._count(share.partition))
+            if count is None:
+                return False
             try:
                 rows = [Insert(_slot(job_id), {"job_id": job_id}), _counted(count, 1)]
                 await self._tables.batch(TABLE, share.partition, rows)
             except (EntityExists, EtagMismatch) as refused:
                 if refused.row != _COUNT:
                     return True
-                count = await self._count(share.partition)
+                count = None
             else:
                 return True
         raise LedgerUnavailable(f"too many jobs begin at once in {share.partition}")
@@ -110,6 +114,20 @@ class Slots:
                 continue
             return
         raise LedgerUnavailable(f"too many jobs end at once in {share.partition}")
+
+    async def _room(self, job_id: str, share: Share, count: Count) -> Count | None:
+        """The count, if it has room for the job or has counted it before.
+
+        Of a full count, both are only known together if it did not move in between.
+        """
+        for _ in range(RACES):
+            if not _is_full(share, count) or await self._holds(share, job_id):
+                return count
+            again = await self._count(share.partition)
+            if again == count:
+                return None
+            count = again
+        raise LedgerUnavailable(f"too many jobs begin and end at once in {share.partition}")
 
     async def _count(self, partition: str) -> Count:
         row = await self._tables.get(TABLE, partition, _COUNT)

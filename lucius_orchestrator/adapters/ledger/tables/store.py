@@ -135,15 +135,15 @@ class _Shelf:
     """What all handles of one store share."""
 
     tables: dict[str, dict[str, _Partition]] = field(default_factory=dict)
-    etags: count[int] = field(default_factory=lambda: count(1))
+    etags: "count[int]" = field(default_factory=lambda: count(1))
 
 
 class MemoryTables:
     """Tables in memory. Values stay Python objects; rows are copied when written and never changed.
 
     `before` is awaited before every call of this handle, so that a test can stop or break a writer
-    between any two of them. `shared` gives another handle on the same rows: another process. Closing
-    a handle closes that one alone.
+    between any two of them. `shared` gives another handle on the same rows: another process.
+    Closing a handle closes that one alone.
     """
 
     def __init__(self, before: Hook | None = None, *, _shelf: _Shelf | None = None) -> None:

