@@ -1,11 +1,12 @@
 """Reference pages whose every fact stands in the code."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from docs.generator.engine import engine_page
+from docs.generator.markdown import defaults, events_table, metrics_table, page, table
 from docs.generator.schemas import DOCUMENTS, schema_of
 from lucius_contract.audit import VERDICT_HTTP_STATUS
 from lucius_contract.documents import Artifact, Document, Ref
@@ -37,7 +38,6 @@ from lucius_outbox.states import LEDGER_NAME, delivery_name
 from lucius_outbox.telemetry import EVENTS, METRICS
 
 PARTS: tuple[type[Document], ...] = (Ref, Artifact, StepError, Progress, CallbackUrls)
-_GENERATED = "<!-- Made from the code by `make generate`; edit the code, not this page. -->\n"
 
 
 def files() -> Mapping[str, str]:
@@ -47,23 +47,24 @@ def files() -> Mapping[str, str]:
         "docs/reference/timeouts.md": _timeouts(),
         "docs/reference/messages.md": _messages(),
         "docs/reference/outbox.md": _outbox(),
+        "docs/reference/engine.md": engine_page(),
     }
 
 
 def _states() -> str:
-    return _page(
+    return page(
         "States and transitions",
         "The ledger stores `state`; `status` is derived from it and shown beside it. A transition"
         " that stands in no table below is refused with its reason and recorded.",
         "## Jobs",
-        _table(
+        table(
             ("state", "status", ""),
             [(s, JOB_STATUS[s], _terminal(s in TERMINAL_JOB_STATES)) for s in JobState],
         ),
         _diagram(JOB_TRANSITIONS, JobState.QUEUED, TERMINAL_JOB_STATES),
         _transitions(JOB_TRANSITIONS),
         "## Steps",
-        _table(
+        table(
             ("state", "status", ""),
             [(s, STEP_STATUS[s], _step_remark(s)) for s in StepState],
         ),
@@ -84,18 +85,18 @@ def _errors() -> str:
         ]
 
     header = ("code", "HTTP status", "retry", "meaning")
-    return _page(
+    return page(
         "Error codes",
         "Codes are stable; programs look at them, people read the message beside them.",
         "## Answers of the API",
-        _table(header, rows(WrittenBy.API)),
+        table(header, rows(WrittenBy.API)),
         "## Failures that a service reports",
         "A service may add its own codes; they begin with its name, as in `ocr.NO_TEXT`.",
-        _table(header, rows(WrittenBy.SERVICE)),
+        table(header, rows(WrittenBy.SERVICE)),
         "## Failures that the orchestrator writes",
-        _table(header, rows(WrittenBy.ORCHESTRATOR)),
+        table(header, rows(WrittenBy.ORCHESTRATOR)),
         "## Verdicts on replies",
-        _table(
+        table(
             ("verdict", "HTTP status"),
             [(f"`{verdict}`", str(status)) for verdict, status in VERDICT_HTTP_STATUS.items()],
         ),
@@ -103,10 +104,10 @@ def _errors() -> str:
 
 
 def _timeouts() -> str:
-    return _page(
+    return page(
         "Timeouts and retries",
         "Defaults; a protocol step may set those that have a field of their own.",
-        _table(
+        table(
             ("what", "default", "field of a protocol step", "meaning"),
             [
                 (t.name, t.default, f"`{t.step_field}`" if t.step_field else "-", t.meaning)
@@ -123,7 +124,7 @@ def _messages() -> str:
     sections += ["## Parts of messages"]
     for part in PARTS:
         sections += [f"### {part.__name__}", str(part.__doc__), _fields(part)]
-    return _page(
+    return page(
         "Messages",
         "JSON in UTF-8. Unknown members are tolerated and kept. Complete JSON Schemas and an"
         " AsyncAPI document are in `lucius_contract/schemas/`.",
@@ -132,7 +133,7 @@ def _messages() -> str:
 
 
 def _outbox() -> str:
-    return _page(
+    return page(
         "Outbox",
         "`lucius_outbox`: how to use it is in [a how-to](../how-to/use-the-outbox.md), why it is"
         " so in [an explanation](../explanation/outbox.md).",
@@ -140,12 +141,12 @@ def _outbox() -> str:
         _diagram(outbox_states.TRANSITIONS, Status.PENDING, (Status.DELIVERED,)),
         _transitions(outbox_states.TRANSITIONS),
         "Two other vocabularies are derived:",
-        _table(
+        table(
             ("status", "in the ledger", "in the critical state machines"),
             [(f"`{s}`", f"`{LEDGER_NAME[s]}`", _delivery_names(s)) for s in Status],
         ),
         "## Limits of a message",
-        _table(
+        table(
             ("field", "bytes of UTF-8"),
             [(f"`{name}`", str(size)) for name, size in MAX_LENGTH.items()],
         ),
@@ -153,23 +154,17 @@ def _outbox() -> str:
         " that are not JSON. Errors are kept without credentials, at most"
         f" {MAX_ERROR} characters long.",
         "## Settings of a dispatcher",
-        _table(("setting", "default"), _defaults(DispatchSettings())),
+        table(("setting", "default"), defaults(DispatchSettings())),
         "## Settings of a retry policy",
-        _table(("setting", "default"), _defaults(RetryPolicy())),
+        table(("setting", "default"), defaults(RetryPolicy())),
         "## Metrics",
         "Exported by `lucius_outbox.prometheus.PrometheusMetrics`; any object with the methods of"
         " `lucius_outbox.telemetry.Metrics` will do.",
-        _table(
-            ("name", "kind", "labels", "meaning"),
-            [(f"`{m.name}`", m.kind, _codes(m.labels), m.meaning) for m in METRICS],
-        ),
+        metrics_table(METRICS),
         "## Log events",
         "Records of the logger `lucius_outbox`. The message is the event's name; `namespace`,"
         " `worker_id` (where there is one) and the fields below are attributes of the record.",
-        _table(
-            ("event", "level", "fields", "meaning"),
-            [(f"`{e.name}`", e.level, _codes(e.fields) or "-", e.meaning) for e in EVENTS],
-        ),
+        events_table(EVENTS),
     )
 
 
@@ -181,18 +176,10 @@ def _delivery_names(status: Status) -> str:
     return f"`{usual}`{after}"
 
 
-def _defaults(settings: Any) -> list[tuple[str, str]]:
-    return [(f"`{f.name}`", f"`{getattr(settings, f.name)}`") for f in fields(settings)]
-
-
-def _codes(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
 def _fields(model: type[Document]) -> str:
     schema = schema_of(model)
     required = set(schema.get("required", ()))
-    return _table(
+    return table(
         ("member", "required", "type", "meaning"),
         [
             (
@@ -229,13 +216,13 @@ def _step_remark(state: StepState) -> str:
 
 
 def _diagram(
-    table: Sequence[Transition[Any, Any] | outbox_states.Transition],
+    rules: Sequence[Transition[Any, Any] | outbox_states.Transition],
     initial: StrEnum,
     terminal: Iterable[StrEnum],
 ) -> str:
     """One arrow per pair of states, named by all that can cause it."""
     causes: dict[tuple[str, str], list[str]] = {}
-    for row in table:
+    for row in rules:
         named = causes.setdefault((row.source, row.target), [])
         if row.trigger not in named:
             named.append(row.trigger)
@@ -248,17 +235,8 @@ def _diagram(
     return "\n".join(lines)
 
 
-def _transitions(table: Sequence[Transition[Any, Any] | outbox_states.Transition]) -> str:
-    return _table(
+def _transitions(rules: Sequence[Transition[Any, Any] | outbox_states.Transition]) -> str:
+    return table(
         ("from", "trigger", "to", "when"),
-        [(f"`{r.source}`", f"`{r.trigger}`", f"`{r.target}`", r.condition) for r in table],
+        [(f"`{r.source}`", f"`{r.trigger}`", f"`{r.target}`", r.condition) for r in rules],
     )
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _page(title: str, *parts: str) -> str:
-    return "\n\n".join([_GENERATED + f"# {title}", *parts]) + "\n"

@@ -32,20 +32,22 @@ class Runnable(Protocol):
     async def run_once(self) -> int: ...
 
 
+SWEEPERS = (
+    StaleDispatch,
+    AckTimeout,
+    ExpiredLease,
+    DueRetries,
+    JobSla,
+    Cancelling,
+    IndexRepair,
+    Retention,
+)
+
+
 def all_sweepers(
     engine: LedgerEngine, settings: SweepSettings | None = None
 ) -> tuple[Runnable, ...]:
-    kinds = (
-        StaleDispatch,
-        AckTimeout,
-        ExpiredLease,
-        DueRetries,
-        JobSla,
-        Cancelling,
-        IndexRepair,
-        Retention,
-    )
-    return tuple(kind(engine, settings) for kind in kinds)
+    return tuple(kind(engine, settings) for kind in SWEEPERS)
 
 
 class SweeperRunner:

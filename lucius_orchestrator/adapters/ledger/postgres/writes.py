@@ -213,7 +213,7 @@ async def _update(
     if decision.dead_letters:
         values.append(columns.letter_rows(dead_letter_rows(job, decision.dead_letters)))
     if slots:
-        values += [value for slot in _slots(job) for value in slot[:2]]
+        values += [value for slot in reversed(list(_slots(job))) for value in slot[:2]]
     statement = sql.update(
         names,
         tuple(map(tuple, decision.steps.values())),
