@@ -21,7 +21,7 @@ def main() -> None:
     ours, theirs = [], []
     with celery_peer.peer():
         for _ in range(ROUNDS):
-            theirs.append(celery_peer.run(PEER_JOBS))
+            theirs.append(celery_peer.rate(PEER_JOBS))
             measured = asyncio.run(jobs_per_second(JOBS))
             ours.append(measured.jobs_per_second)
             print(f"{ours[-1]:.0f} beside {theirs[-1]:.0f} jobs/s", file=sys.stderr)

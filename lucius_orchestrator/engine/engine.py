@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from lucius_contract.errors import ContractError, ErrorCode
@@ -76,9 +77,9 @@ class Submission(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an event meant, and the job after it was committed."""
+    """What the events of a letter meant, and the job after they were committed."""
 
-    decision: Decision
+    decisions: list[Decision]
     stored: Stored
 
 
@@ -125,10 +126,15 @@ class LedgerEngine:
 
     async def reply(self, reply: Reply) -> ReplyAnswer:
         """Judge an ACK, RESULT or HEARTBEAT and apply it if it counts."""
-        decision = (await self.apply(reply.job_id, from_reply(reply))).decision
+        (decision,) = await self.judge(reply.job_id, [reply])
         if decision.reply is None:
             raise _refused(decision)
         return decision.reply
+
+    async def judge(self, job_id: str, replies: Sequence[Reply]) -> list[Decision]:
+        """Judge replies of one job, in their order; a refusal stands in its decision."""
+        applied = await self._mailboxes.send(job_id, [from_reply(reply) for reply in replies])
+        return applied.decisions
 
     async def cancel(self, job_id: str, by: str | None = None) -> Aggregate:
         return await self._command(job_id, CancelRequested(by))
@@ -161,13 +167,16 @@ class LedgerEngine:
         """The job as it was last seen, or is stored. What is decided on it must be committed."""
         return self._recent.get(job_id) or await self.ledger.load(job_id)
 
-    async def apply(self, job_id: str, event: Event, claim: Claim | None = None) -> Applied:
+    async def apply(
+        self, job_id: str, event: Event, claim: Claim | None = None
+    ) -> tuple[Decision, Stored]:
         """Decide what the event means and commit that, again for as long as others are faster.
 
         Events of a job that are waiting at the same time are decided one after the other and
         committed together.
         """
-        return await self._mailboxes.send(job_id, event, claim)
+        applied = await self._mailboxes.send(job_id, [event], claim)
+        return applied.decisions[0], applied.stored
 
     async def reschedule(self, stored: Stored, due: Due | None) -> None:
         """Say when the job is to be looked at again, when what its timer promised did not happen.
@@ -189,35 +198,34 @@ class LedgerEngine:
         raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
 
     async def _apply_once(self, job_id: str, letters: Sequence[Letter[Applied]]) -> list[Applied]:
+        events = [event for letter in letters for event in letter.events]
         recent = self._recent.get(job_id)
         stored = recent or await self.read(job_id)
-        decisions = self._decide_all(stored.aggregate, letters)
+        decisions = self._decide_all(stored.aggregate, events)
         merged = merged_decision(decisions)
         if recent is not None and not merged.writes:
             # An answer that no commit checks must come from what is stored, not from memory.
             stored = await self.read(job_id)
-            decisions = self._decide_all(stored.aggregate, letters)
+            decisions = self._decide_all(stored.aggregate, events)
             merged = merged_decision(decisions)
         if merged.writes:
             claim = next((letter.claim for letter in letters if letter.claim), None)
             stored = await self.ledger.commit(stored, merged, claim)
-            for letter, decision in zip(letters, decisions, strict=True):
+            for event, decision in zip(events, decisions, strict=True):
                 if decision.writes:
-                    name = type(letter.event).__name__
-                    self.telemetry.committed(name, decision, stored.aggregate)
+                    self.telemetry.committed(type(event).__name__, decision, stored.aggregate)
         self._recent.put(stored)
-        return [Applied(decision, stored) for decision in decisions]
+        left = iter(decisions)
+        return [Applied(list(islice(left, len(letter.events))), stored) for letter in letters]
 
-    def _decide_all(
-        self, aggregate: Aggregate, letters: Sequence[Letter[Applied]]
-    ) -> list[Decision]:
+    def _decide_all(self, aggregate: Aggregate, events: Sequence[Event]) -> list[Decision]:
         """Each event on top of what the one before it has changed."""
         now = self.world.clock()
         decisions: list[Decision] = []
-        for letter in letters:
+        for event in events:
             if decisions:
                 aggregate = apply(aggregate, decisions[-1])
-            decisions.append(decide(aggregate, letter.event, now, self._fresh()))
+            decisions.append(decide(aggregate, event, now, self._fresh()))
         return decisions
 
     def _fresh(self) -> Fresh:

@@ -25,10 +25,12 @@ _YOUR_TURN: Final = _YourTurn()
 
 
 class Letter(Generic[Answer]):
-    __slots__ = ("answer", "claim", "event")
+    """Events that one sender brings at once."""
 
-    def __init__(self, event: Event, claim: Claim | None) -> None:
-        self.event = event
+    __slots__ = ("answer", "claim", "events")
+
+    def __init__(self, events: Sequence[Event], claim: Claim | None) -> None:
+        self.events = events
         self.claim = claim
         self.answer: asyncio.Future[Answer | _YourTurn] | None = None
 
@@ -37,15 +39,17 @@ Work = Callable[[str, Sequence[Letter[Answer]]], Awaitable[Sequence[Answer]]]
 
 
 class Mailboxes(Generic[Answer]):
-    """`work` gets the events of one job in the order in which they came, at most one of them with
+    """`work` gets the letters of one job in the order in which they came, at most one of them with
     a claim, and answers each."""
 
     def __init__(self, work: Work[Answer]) -> None:
         self._work = work
         self._boxes: dict[str, deque[Letter[Answer]]] = {}
 
-    async def send(self, job_id: str, event: Event, claim: Claim | None = None) -> Answer:
-        letter: Letter[Answer] = Letter(event, claim)
+    async def send(
+        self, job_id: str, events: Sequence[Event], claim: Claim | None = None
+    ) -> Answer:
+        letter: Letter[Answer] = Letter(events, claim)
         box = self._boxes.get(job_id)
         if box is None:
             self._boxes[job_id] = deque()

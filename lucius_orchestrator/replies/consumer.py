@@ -3,20 +3,23 @@
 A message is settled only after the engine has judged it and the ledger has it: a consumer that dies
 gets it again, and the verdict is the same. What cannot be read is dead-lettered, on the bus and in
 the ledger. While the ledger is away a message is held and tried again, so that an outage does not
-use up its deliveries. Messages of a lane are handled side by side: a bad one holds up no other.
+use up its deliveries. Replies of different jobs are handled side by side: a bad one holds up no
+other.
 """
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import Reply, parse_reply
 from lucius_contract.routing import LANES, reply_topic
 from lucius_orchestrator.engine.engine import LedgerEngine
-from lucius_orchestrator.ports.bus import Bus, BusError, Delivery, LockLost
+from lucius_orchestrator.ports.bus import Bus, BusError, Delivery
 from lucius_orchestrator.ports.ledger import DeadLetterRow, LedgerError
 
 SUBSCRIPTION = "lucius-invoker"
@@ -31,6 +34,14 @@ class ConsumerSettings:
     wait: timedelta = timedelta(seconds=10)
     pause: timedelta = timedelta(seconds=1)
     lanes: tuple[int, ...] = tuple(range(LANES))
+
+
+class _OfJob(NamedTuple):
+    """Replies of one job that were received together, or one message that is none."""
+
+    deliveries: list[Delivery]
+    replies: list[Reply]
+    error: ContractError | None = None
 
 
 class ReplyConsumer:
@@ -68,8 +79,8 @@ class ReplyConsumer:
                 while not self._stopping.is_set():
                     receiving = asyncio.create_task(self._receive(topic, len(held)))
                     await asyncio.wait({receiving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                    for delivery in await self._received(receiving):
-                        task = handling.create_task(self._handle(delivery))
+                    for replies in _by_job(await self._received(receiving)):
+                        task = handling.create_task(self._handle(replies))
                         held.add(task)
                         task.add_done_callback(held.discard)
                     while len(held) >= self._settings.at_once:
@@ -97,43 +108,47 @@ class ReplyConsumer:
                 return []
             raise
 
-    async def _handle(self, delivery: Delivery) -> None:
+    async def _handle(self, received: _OfJob) -> None:
+        deliveries, replies, error = received
         try:
-            await self._judge(delivery)
-        except LockLost:
-            return  # it comes again
-        except Exception as error:
-            self._engine.telemetry.reply_failed(delivery.topic, delivery.message.message_id, error)
-            await self._give_back(delivery)
+            if error is not None:
+                await self._refuse(deliveries[0], error)
+                return
+            for judged in await self._judge(replies, deliveries):
+                await self._complete(judged)
+        except Exception as failure:
+            place = (deliveries[0].topic, deliveries[0].message.message_id)
+            self._engine.telemetry.reply_failed(*place, failure)
+            for delivery in deliveries:
+                await self._give_back(delivery)
 
-    async def _judge(self, delivery: Delivery) -> None:
-        try:
-            reply = parse_reply(delivery.message.body)
-        except ContractError as error:
-            await self._refuse(delivery, error)
-            return
-        judged = await self._apply(delivery, reply)
-        if judged is not None:
-            await self._bus.complete(judged)
-
-    async def _apply(self, delivery: Delivery, reply: Reply) -> Delivery | None:
-        """The message once it was judged; None if the consumer stops while the ledger is away."""
+    async def _judge(
+        self, replies: Sequence[Reply], deliveries: Sequence[Delivery]
+    ) -> Sequence[Delivery]:
+        """The messages once they were judged; none if the consumer stops while the ledger is
+        away."""
         while True:
             try:
-                await self._engine.reply(reply)
+                await self._engine.judge(replies[0].job_id, replies)
             except LedgerError:
                 pass
             except ContractError as error:
-                # Refused for good: a job that is gone, or not the sender's.
                 if error.code is not ErrorCode.UNAVAILABLE:
-                    return delivery
+                    return deliveries  # the job is gone
             else:
-                return delivery
+                return deliveries
             await self._pause()
             if self._stopping.is_set():
-                await self._bus.abandon(delivery)
-                return None
-            delivery = await self._bus.renew(delivery)
+                for delivery in deliveries:
+                    await self._give_back(delivery)
+                return ()
+            deliveries = [await self._bus.renew(delivery) for delivery in deliveries]
+
+    async def _complete(self, delivery: Delivery) -> None:
+        try:
+            await self._bus.complete(delivery)
+        except BusError:
+            return  # it comes again, and is recognised
 
     async def _refuse(self, delivery: Delivery, error: ContractError) -> None:
         message, now = delivery.message, self._engine.world.clock()
@@ -165,3 +180,18 @@ class ReplyConsumer:
                 await self._stopping.wait()
         except TimeoutError:
             pass
+
+
+def _by_job(deliveries: Sequence[Delivery]) -> list[_OfJob]:
+    jobs: dict[str, _OfJob] = {}
+    unreadable: list[_OfJob] = []
+    for delivery in deliveries:
+        try:
+            reply = parse_reply(delivery.message.body)
+        except ContractError as error:
+            unreadable.append(_OfJob([delivery], [], error))
+            continue
+        of_job = jobs.setdefault(reply.job_id, _OfJob([], []))
+        of_job.deliveries.append(delivery)
+        of_job.replies.append(reply)
+    return [*jobs.values(), *unreadable]

@@ -66,11 +66,11 @@ class Connections:
         async with self.connection() as connection:
             await connection.execute("BEGIN")
             transaction = Transaction(connection)
-            yield transaction  # if it fails, the pool rolls back
+            yield transaction  # after an error the pool rolls back
             await transaction.commit()
 
     async def listen(self, names: Collection[str], wake: Callable[[], None]) -> None:
-        """On a connection outside the pool, which must not be short of it for so long."""
+        """On a connection of its own: the pool would lack it for as long as somebody listens."""
         while True:
             try:
                 await self._listen(names, wake)

@@ -1,9 +1,9 @@
 """The verbs that write.
 
-What can be one statement is one, without a transaction around it: to whoever waits for a lock that
-statement holds, no client in between can be slow. In a transaction all take locks in one order, the
-entry, the job, its directives, and last the counters of the tenant, the mode and all. These are
-everybody's, so their statements travel with the commit.
+What fits into one statement is one, without a transaction around it: its locks never wait for a
+client. In a transaction all take locks in one order: the entry, the job, its directives, and last
+the counters of the tenant, the mode and all. Everybody wants these, so their statements travel with
+the commit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -171,8 +171,8 @@ def _slots(job: Job, limits: Limits | None = None) -> Iterator[Slot]:
 
 
 def _refuse_if_full(in_flight: InFlight, job: Job, slots: Sequence[Slot]) -> None:
-    """Before anything is written: a time of saturation is none for work that is undone. TAKE_SLOT
-    looks again."""
+    """A first look, before the job is written: the saturated have no time for work that is undone.
+    TAKE_SLOT looks again."""
     counts = (in_flight.tenant, in_flight.by_mode[job.route.mode], in_flight.total)
     for count, (scope, _, limit) in zip(counts, slots, strict=True):
         if limit is not None and count >= limit:
@@ -213,7 +213,7 @@ async def _update(
     if decision.dead_letters:
         values.append(columns.letter_rows(dead_letter_rows(job, decision.dead_letters)))
     if slots:
-        values += [value for slot in reversed(list(_slots(job))) for value in slot[:2]]
+        values += [value for slot in _slots(job) for value in slot[:2]]
     statement = sql.update(
         names,
         tuple(map(tuple, decision.steps.values())),

@@ -15,9 +15,9 @@ So an index may name too much, or too early, never too little or too late. What 
 mended by readers who meet it and by `repair`, and the one hard question is when a row that leads to
 nothing may be deleted: its writer may only be slow, and would then commit something that nothing
 leads to. Hence every such row carries the ETag on which its commit builds. While the job has that
-ETag the commit can still come; whoever wants to delete the row first moves the ETag, by a write that
-changes nothing, or puts a tombstone where a job was to be created. Then the slow writer fails, and
-tries again from what is stored. No step waits for a clock to be sure of anything.
+ETag the commit can still come; whoever wants to delete the row first moves the ETag, by a write
+that changes nothing, or puts a tombstone where a job was to be created. Then the slow writer fails,
+and tries again from what is stored. No step waits for a clock to be sure of anything.
 
     store       what a table store offers, and one in memory that can be stopped between two calls
     keys        names of rows, in the characters that are allowed
