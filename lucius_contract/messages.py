@@ -58,7 +58,7 @@ class Outcome(StrEnum):
     FAILED_FINAL = "FAILED_FINAL"
 
 
-AttemptNo = Annotated[int, Field(strict=True, ge=1)]
+AttemptNo = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
 class Message(Document):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -126,9 +126,10 @@ class PostgresStore:
             await connection.execute(f"LISTEN {sql.CHANNEL}")
             try:
                 wake()  # for what was committed while nobody listened
-                async for notice in connection.notifies():
-                    if notice.payload == self.namespace:
-                        wake()
+                async with aclosing(connection.notifies()) as notices:
+                    async for notice in notices:
+                        if notice.payload == self.namespace:
+                            wake()
             finally:
                 if not connection.broken:
                     await connection.execute(f"UNLISTEN {sql.CHANNEL}")

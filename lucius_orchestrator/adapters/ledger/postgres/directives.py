@@ -121,6 +121,9 @@ class PostgresDirectives:
         pruned = 0
         for rows in self._rows.values():
             pruned += await rows.prune(connection, older_than, limit - pruned)
+            dead = {"now": self._clock() if self._clock else None, "older_than": older_than}
+            values = {**dead, "namespace": rows.namespace, "limit": limit - pruned}
+            pruned += (await connection.execute(sql.PRUNE_DEAD, values)).rowcount
         return pruned
 
     async def forbid_replay(self, connection: Connection) -> None:

@@ -224,6 +224,15 @@ SELECT status, status IN ('pending', 'processing') AND next_attempt_at <= {_NOW}
 FROM lucius_outbox_messages
 WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = %(outbox_id)s
 """
+# What the outbox keeps for a replay, which directives never have; the dead letter stays.
+PRUNE_DEAD = f"""
+DELETE FROM lucius_outbox_messages WHERE id IN (
+    SELECT id FROM lucius_outbox_messages
+    WHERE namespace = %(namespace)s AND status = 'dead'
+      AND updated_at < {_NOW} - %(older_than)s::interval
+    ORDER BY seq LIMIT %(limit)s
+)
+"""
 WAKE = f"SELECT pg_notify('{CHANNEL}', %s)"
 LISTEN = f"LISTEN {CHANNEL}"
 

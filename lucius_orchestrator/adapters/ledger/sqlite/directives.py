@@ -118,8 +118,14 @@ class SqliteDirectives:
         state = OutboxState(LEDGER_NAME[Status(status)].value)
         return DirectiveStatus(state, state is OutboxState.PENDING and free and due_at <= now)
 
-    def prune(self, transaction: sqlite3.Connection, older_than: timedelta, limit: int) -> int:
-        return sum(rows.prune(transaction, older_than, limit) for rows in self._rows.values())
+    def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
+        older_than = self._clock() - before
+        pruned = 0
+        for rows in self._rows.values():
+            pruned += rows.prune(transaction, older_than, limit - pruned)
+            dead = (rows.namespace, microseconds(before), limit - pruned)
+            pruned += transaction.execute(sql.PRUNE_DEAD, dead).rowcount
+        return pruned
 
     def forbid_replay(self, transaction: sqlite3.Connection) -> None:
         """A directive is never sent anew by hand: a redrive makes a new job."""

@@ -55,10 +55,8 @@ class SqliteLedger:
         self,
         connect: Callable[[], sqlite3.Connection],
         directives: SqliteDirectives,
-        clock: Callable[[], datetime],
         patience: timedelta,
     ) -> None:
-        self._clock = clock
         self._directives = directives
         self._reader = connect()
         self._scanner = connect()
@@ -88,7 +86,7 @@ class SqliteLedger:
         directives = SqliteDirectives(dispatch_backoff, now, clock_is_injected=clock is not None)
         try:
             await asyncio.to_thread(_migrate, path, directives, patience)
-            return cls(connect, directives, now, patience)
+            return cls(connect, directives, patience)
         except SchemaMismatch as error:
             raise UnknownSchema(str(error)) from error
         except sqlite3.Error as error:
@@ -191,8 +189,7 @@ class SqliteLedger:
         return await self._writer.write(lambda t: writes.repair(t, limit))
 
     async def prune(self, before: datetime, limit: int) -> int:
-        older_than = self._clock() - before
-        return await self._writer.write(lambda t: self._directives.prune(t, older_than, limit))
+        return await self._writer.write(lambda t: self._directives.prune(t, before, limit))
 
     async def check(self) -> None:
         def check(connection: sqlite3.Connection) -> None:

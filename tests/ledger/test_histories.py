@@ -1,0 +1,57 @@
+"""What two processes do to one store in any order is what the model says."""
+
+import itertools
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.ledger.backends import Backend, Clock, MemoryBackend, PostgresBackend, SqliteBackend
+from tests.ledger.histories import Histories, Opener
+
+
+def play(open_backend: Opener, examples: int) -> None:
+    machine = type("LedgerHistories", (Histories,), {"open_backend": staticmethod(open_backend)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_random_histories_on_memory() -> None:
+    async def open_backend(clock: Clock) -> Backend:
+        backend = MemoryBackend(clock)
+        await backend.start()
+        return backend
+
+    play(open_backend, 60)
+
+
+def test_random_histories_on_sqlite() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        names = itertools.count(1)
+
+        async def open_backend(clock: Clock) -> Backend:
+            place = Path(folder, str(next(names)))
+            place.mkdir()
+            backend = SqliteBackend(clock, place)
+            await backend.start()
+            return backend
+
+        play(open_backend, 40)
+
+
+def test_random_histories_on_postgres(postgres_uri: str) -> None:
+    names = itertools.count(1)
+
+    async def open_backend(clock: Clock) -> Backend:
+        backend = PostgresBackend(clock, postgres_uri, f"histories{next(names)}")
+        await backend.start()
+        return backend
+
+    play(open_backend, 15)

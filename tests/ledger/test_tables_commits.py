@@ -1,0 +1,278 @@
+"""Writers that die, stall or race between any two storage calls: the job before, or after."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+
+from lucius_contract.errors import ErrorCode
+from lucius_contract.messages import Outcome
+from lucius_orchestrator.adapters.ledger.tables.store import MemoryTables
+from lucius_orchestrator.domain.aggregate import Engine
+from lucius_orchestrator.domain.decision import Decision
+from lucius_orchestrator.domain.events import (
+    AckReceived,
+    CancelRequested,
+    OutboxFailed,
+    OutboxSent,
+    PauseRequested,
+)
+from lucius_orchestrator.ports.ledger import Claim, Conflict, Stored
+from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Story, World
+from tests.ledger.tables_soundness import Rows
+from tests.ledger.tables_stage import (
+    Meanwhile,
+    Scene,
+    Setting,
+    Store,
+    and_repair,
+    check_whole,
+    crashes,
+    resendings,
+    stall,
+    stalls,
+)
+from tests.ledger.test_dead_letters import UNREADABLE
+from tests.ledger.view import letters
+
+Prepared = tuple[Story, Claim | None]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A commit that is about to be made."""
+
+    prepare: Callable[[World], Awaitable[Prepared]]
+    decide: Callable[[Story], Decision]
+
+
+@dataclass(frozen=True)
+class Committing(Scene):
+    job: Story
+    decision: Decision
+
+
+async def a_new_job(world: World) -> Prepared:
+    return await world.create(steps=2), None
+
+
+async def a_last_step(world: World) -> Prepared:
+    job = await world.create()
+    await job.acked()
+    return job, None
+
+
+async def a_claimed_directive(world: World) -> Prepared:
+    job = await world.create(steps=2)
+    return job, await world.claim_one()
+
+
+async def a_long_lease(world: World) -> Prepared:
+    job = await world.create()
+    await job.acked()
+    job.stored = await world.ledger.reschedule(job.stored)
+    return job, None
+
+
+async def a_pausing_job(world: World) -> Prepared:
+    return await (await world.create(steps=2)).paused(), None
+
+
+async def another_engines_job(world: World) -> Prepared:
+    return await world.create(engine=Engine.TEMPORAL), None
+
+
+CHANGES = {
+    "the next directive": Change(a_new_job, lambda job: job.decide(job.result())),
+    "the end": Change(a_last_step, lambda job: job.decide(job.result())),
+    "a failure for good": Change(
+        a_last_step, lambda job: job.decide(job.result(Outcome.FAILED_FINAL))
+    ),
+    "a directive that was sent": Change(
+        a_claimed_directive, lambda job: job.decide(OutboxSent(*job.identity))
+    ),
+    "a directive that can never be sent": Change(
+        a_claimed_directive,
+        lambda job: job.decide(OutboxFailed(*job.identity, ErrorCode.DIRECTIVE_TOO_LARGE, "big")),
+    ),
+    "an earlier deadline": Change(
+        a_long_lease, lambda job: job.decide(job.result(Outcome.FAILED_RETRY))
+    ),
+    "a pause": Change(a_new_job, lambda job: job.decide(PauseRequested("ada"))),
+    "another state to wait in": Change(
+        a_pausing_job, lambda job: job.decide(CancelRequested("ada"))
+    ),
+    "an ACK": Change(a_new_job, lambda job: job.decide(AckReceived(*job.identity, TENANT))),
+    "the end under another engine": Change(
+        another_engines_job, lambda job: job.decide(job.result())
+    ),
+}
+
+
+def committing(name: str) -> Setting[Committing]:
+    async def setting() -> Committing:
+        store = Store()
+        job, claim = await CHANGES[name].prepare(store.world)
+        await store.world.create("bystander")
+        decision = CHANGES[name].decide(job)
+        before = job.stored
+        return Committing(
+            store, lambda ledger: ledger.commit(before, decision, claim), job, decision
+        )
+
+    return setting
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_writer_that_dies_leaves_the_job_before_or_after_its_commit(name: str) -> None:
+    outcomes = []
+    for scene in await crashes(committing(name)):
+        store, stored = scene.store, await scene.store.the_job()
+        done = stored.aggregate != scene.job.aggregate
+        outcomes.append(done)
+        await check_whole(store, stored)
+        await store.mended()
+        await check_whole(store, stored)
+        if not done:
+            await store.ledger.commit(await store.the_job(), scene.decision)
+            await store.mended()
+    assert outcomes == sorted(outcomes)
+    assert set(outcomes) == {True, False}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_directive_that_was_committed_is_claimed_whoever_died(name: str) -> None:
+    for scene in await crashes(committing(name)):
+        store = scene.store
+        store.clock.advance(seconds=31)
+        claimed = {claim.row.outbox_id for claim in await store.world.claim()}
+        assert claimed == (await Rows.read(store.tables)).unpublished
+        if (await store.the_job()).aggregate != scene.job.aggregate:
+            assert {row.outbox_id for row in scene.decision.outbox} <= claimed
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_writer_that_stalled_while_others_repaired_conflicts_or_has_succeeded(
+    name: str,
+) -> None:
+    for scene, answer in await stalls(committing(name), and_repair):
+        store, stored = scene.store, await scene.store.the_job()
+        if isinstance(answer, Stored):
+            assert stored == answer
+            assert stored.aggregate != scene.job.aggregate
+        else:
+            assert isinstance(answer, Conflict)
+            assert stored.aggregate == scene.job.aggregate
+        await check_whole(store, stored)
+        await store.mended()
+
+
+async def test_a_repair_may_come_in_time_to_make_a_stalled_writer_conflict() -> None:
+    ends = await stalls(committing("the next directive"), and_repair)
+    assert {type(answer) for _, answer in ends} == {Stored, Conflict}
+
+
+async def and_reply(store: Store) -> None:
+    story = Story(store.ledger, store.clock, await store.the_job())
+    await story.happens(AckReceived("step_01", 9, "stray", TENANT))
+
+
+async def and_end(store: Store) -> None:
+    story = Story(store.ledger, store.clock, await store.the_job())
+    if not story.ended:
+        await story.cancelled()
+    if not story.ended:
+        await story.happens(story.result())
+    assert story.ended
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("meanwhile", [and_reply, and_end])
+async def test_a_writer_that_was_overtaken_conflicts_and_leaves_nothing(
+    name: str, meanwhile: Meanwhile
+) -> None:
+    answers = set()
+    for scene, answer in await stalls(committing(name), meanwhile):
+        store, stored = scene.store, await scene.store.the_job()
+        answers.add(type(answer))
+        strays = sum(step.stray_replies for step in stored.aggregate.steps)
+        assert strays == (meanwhile is and_reply)
+        events = set(await store.ledger.events(scene.job.job_id, limit=MANY))
+        assert scene.decision.events
+        assert (set(scene.decision.events) <= events) == isinstance(answer, Stored)
+        await check_whole(store, stored)
+        await store.mended()
+    assert Conflict in answers <= {Conflict, Stored}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_writer_whose_answers_are_lost_has_made_its_commit(name: str) -> None:
+    for scene, answer in await resendings(committing(name)):
+        assert isinstance(answer, Stored)
+        assert await scene.store.the_job() == answer
+        await check_whole(scene.store, answer)
+        await scene.store.mended()
+
+
+async def a_reschedule() -> Scene:
+    store = Store()
+    job = await store.world.create()
+    await job.acked()
+    return Scene(store, lambda ledger: ledger.reschedule(job.stored))
+
+
+async def test_a_reschedule_that_dies_leaves_a_timer_in_time() -> None:
+    for scene in await crashes(a_reschedule):
+        await check_whole(scene.store, await scene.store.the_job())
+        await scene.store.mended()
+
+
+@pytest.mark.parametrize("meanwhile", [and_repair, and_reply, and_end])
+async def test_a_reschedule_that_stalled_leaves_a_timer_in_time(meanwhile: Meanwhile) -> None:
+    for scene, answer in await stalls(a_reschedule, meanwhile):
+        assert isinstance(answer, Stored | Conflict)
+        await check_whole(scene.store, await scene.store.the_job())
+        await scene.store.mended()
+
+
+async def a_claim() -> Scene:
+    store = Store()
+    await store.world.create()
+    return Scene(store, lambda ledger: ledger.claim(DIRECTIVE, MANY, LEASE))
+
+
+async def test_a_claimer_that_dies_leaves_the_row_to_the_next() -> None:
+    for scene in await crashes(a_claim):
+        scene.store.clock.advance(seconds=31)
+        assert len(await scene.store.world.claim()) == 1
+
+
+async def test_of_two_claimers_one_holds_the_row() -> None:
+    async def and_claim(store: Store) -> None:
+        assert len(await store.world.claim()) == 1
+
+    for _, answer in await stalls(a_claim, and_claim):
+        assert answer == []
+
+
+async def test_a_row_of_a_commit_that_is_to_come_is_neither_claimed_nor_deleted() -> None:
+    scene = await committing("the next directive")()
+    writer = await stall(scene, 1)
+    claimed = await scene.store.world.claim()
+    assert {claim.row.step_id for claim in claimed} == {"step_01"}
+    assert isinstance(await writer.end(), Stored)
+    (claim,) = await scene.store.world.claim()
+    assert claim.row.step_id == "step_02"
+
+
+async def test_a_letter_whose_burial_died_is_there_after_the_next_try() -> None:
+    async def a_burial() -> Scene:
+        return Scene(Store(), lambda ledger: ledger.bury(UNREADABLE))
+
+    async def anything(_: MemoryTables) -> None:
+        """Who buries a letter and dies owes another try."""
+
+    for scene in await crashes(a_burial, anything):
+        await scene.store.ledger.bury(UNREADABLE)
+        assert await letters(scene.store.ledger) == [UNREADABLE]
+        await scene.store.mended()
