@@ -39,7 +39,7 @@ def read_json(raw: bytes | str) -> Any:
 def canonical_json(value: Any) -> bytes:
     """RFC 8785. What it cannot write (NaN, 2**53 and more, lone surrogates) is refused."""
     try:
-        return _plain_json(value).encode() if _is_plain(value) else rfc8785.dumps(value)
+        return rfc8785.dumps(value)
     except ValueError as error:
         raise ContractError(
             ErrorCode.ENVELOPE_INVALID,
@@ -58,7 +58,7 @@ def omit_nulls(value: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    return hashlib.sha256(canonical_json(omit_nulls(value))).hexdigest()
+    return hashlib.sha256(_canonical_without_nulls(value)).hexdigest()
 
 
 def resolve_arrows(request_type: str) -> str:
@@ -68,7 +68,7 @@ def resolve_arrows(request_type: str) -> str:
 
 def canonical_request(envelope: Mapping[str, Any]) -> bytes:
     """The canonical form that is hashed. Aliases of `request_type` are resolved before."""
-    return canonical_json(omit_nulls({name: envelope.get(name) for name in IDEMPOTENT_FIELDS}))
+    return _canonical_without_nulls({name: envelope.get(name) for name in IDEMPOTENT_FIELDS})
 
 
 def idempotency_hash(envelope: Mapping[str, Any]) -> str:
@@ -97,18 +97,34 @@ _plain_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_k
 _SAFE_INTEGER = 2**53 - 1
 
 
-def _is_plain(value: Any) -> bool:
+class _NotPlainError(Exception):
+    pass
+
+
+def _canonical_without_nulls(value: Any) -> bytes:
+    try:
+        return _plain_json(_plain_without_nulls(value)).encode()
+    except (_NotPlainError, UnicodeEncodeError):
+        return canonical_json(omit_nulls(value))
+
+
+def _plain_without_nulls(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is bool or value is None:
-        return True
+        return value
     if kind is dict:
-        return all(
-            type(key) is str and key.isascii() and _is_plain(member)
-            for key, member in value.items()
-        )
+        trimmed = {}
+        for key, member in value.items():
+            if member is not None:
+                if type(key) is not str or not key.isascii():
+                    raise _NotPlainError
+                trimmed[key] = member if type(member) is str else _plain_without_nulls(member)
+        return trimmed
     if kind is list:
-        return all(map(_is_plain, value))
-    return kind is int and -_SAFE_INTEGER <= value <= _SAFE_INTEGER
+        return [_plain_without_nulls(item) for item in value]
+    if kind is int and -_SAFE_INTEGER <= value <= _SAFE_INTEGER:
+        return value
+    raise _NotPlainError
 
 
 def _uncanonical(value: Any, pointer: str) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from lucius_orchestrator.domain.aggregate import (
     StepPolicy,
     evolve,
 )
-from lucius_orchestrator.domain.directive import directive_bytes
+from lucius_orchestrator.domain.directive import common_bytes, own_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,14 @@ def new_job(plan: JobPlan, now: datetime) -> Aggregate:
         created_at=now,
         updated_at=now,
     )
-    steps = (_new_step(plan, job, index, now) for index in range(len(plan.steps)))
-    return Aggregate(job, tuple(steps))
+    steps = tuple(_new_step(plan, index, now) for index in range(len(plan.steps)))
+    common = common_bytes(job, steps[0])
+    return Aggregate(job, tuple(_sized(plan, step, common) for step in steps))
 
 
-def _new_step(plan: JobPlan, job: Job, index: int, now: datetime) -> Step:
+def _new_step(plan: JobPlan, index: int, now: datetime) -> Step:
     step_plan = plan.steps[index]
-    step = Step(
+    return Step(
         step_id=step_id(index),
         step_index=index,
         step_type=step_plan.step_type,
@@ -101,7 +102,11 @@ def _new_step(plan: JobPlan, job: Job, index: int, now: datetime) -> Step:
         created_at=now,
         updated_at=now,
     )
-    size = directive_bytes(job, step, (earlier.step_type for earlier in plan.steps[:index]))
+
+
+def _sized(plan: JobPlan, step: Step, common: int) -> Step:
+    earlier = (other.step_type for other in plan.steps[: step.step_index])
+    size = common + own_bytes(step, earlier)
     if size > DIRECTIVE_LIMIT:
         raise ContractError(
             ErrorCode.TOO_LARGE,

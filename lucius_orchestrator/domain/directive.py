@@ -54,25 +54,25 @@ def directive_body(
     lease_expires_at: datetime,
     prior_artifacts: Prior,
 ) -> dict[str, Any]:
-    route, policy = step.route, step.policy
+    return {
+        **_of_job(job, step),
+        **_of_attempt(step, attempt_no, lease_id, prior_artifacts),
+        "lease_expires_at": on_the_wire(lease_expires_at),
+    }
+
+
+def _of_job(job: Job, step: Step) -> dict[str, Any]:
+    """What the directives of all steps have in common."""
+    route = step.route
     return {
         "type": _TYPE,
         "schema_version": CONTRACT_VERSION,
         "jobId": job.job_id,
-        "stepId": step.step_id,
         "tenant_id": job.tenant_id,
         "protocol_id": job.protocol_id,
-        "step_type": step.step_type,
-        "attempt_no": attempt_no,
-        "lease_id": lease_id,
-        "lease_expires_at": on_the_wire(lease_expires_at),
-        "lease_seconds": policy.lease.total_seconds(),
-        "heartbeat_seconds": policy.heartbeat_interval.total_seconds(),
         "input_ref": step.input_ref,
         "workspace_ref": step.workspace_ref,
         "output_ref": step.output_ref,
-        "payload": step.payload,
-        "prior_artifacts": prior_artifacts,
         "mode": route.mode.value,
         "lane": route.lane,
         "routing_key_used": route.routing_key_used,
@@ -81,14 +81,37 @@ def directive_body(
     }
 
 
-def directive_bytes(job: Job, step: Step, earlier_types: Iterable[str]) -> int:
-    """The size of a step's directive before any artifact of earlier steps is in it."""
+def _of_attempt(
+    step: Step, attempt_no: int, lease_id: str, prior_artifacts: Prior
+) -> dict[str, Any]:
+    policy = step.policy
+    return {
+        "stepId": step.step_id,
+        "step_type": step.step_type,
+        "attempt_no": attempt_no,
+        "lease_id": lease_id,
+        "lease_seconds": policy.lease.total_seconds(),
+        "heartbeat_seconds": policy.heartbeat_interval.total_seconds(),
+        "payload": step.payload,
+        "prior_artifacts": prior_artifacts,
+    }
+
+
+def common_bytes(job: Job, step: Step) -> int:
+    """The part of a directive's size that all steps of a job share, with what the dispatcher adds
+    and the longest time that can be written."""
+    expiry = "2026-01-01T00:00:00.000000Z"
+    common = {**_of_job(job, step), "lease_expires_at": expiry}
+    return len(pydantic_core.to_json(common)) + ENVELOPE_ALLOWANCE
+
+
+def own_bytes(step: Step, earlier_types: Iterable[str]) -> int:
+    """The rest of its size, before any artifact of earlier steps is in it. The comma that joins the
+    two parts takes the place of two braces."""
     nothing_yet: Prior = dict.fromkeys(earlier_types, ())
     lease_id = "0" * 2 * LEASE_BYTES
-    body = directive_body(
-        job, step, step.policy.max_attempts, lease_id, job.created_at, nothing_yet
-    )
-    return len(pydantic_core.to_json(body)) + ENVELOPE_ALLOWANCE
+    own = _of_attempt(step, step.policy.max_attempts, lease_id, nothing_yet)
+    return len(pydantic_core.to_json(own)) - 1
 
 
 def on_the_wire(instant: datetime) -> str:

@@ -346,10 +346,13 @@ def timer_after(on_record: Due | None, aggregate: Aggregate) -> Due | None:
 
 
 def dead_letter_rows(job: Job, letters: Sequence[DeadLetter]) -> list[DeadLetterRow]:
-    """The rows of the dead letters that a decision writes."""
-    return [
-        DeadLetterRow(
-            f"{job.job_id}.{letter.step_id or '-'}.{letter.attempt_no or 0}.{letter.kind}",
+    """The rows of the dead letters that a decision writes; the same failure twice is one."""
+    rows: dict[str, DeadLetterRow] = {}
+    for letter in letters:
+        letter_id = f"{job.job_id}.{letter.step_id or '-'}.{letter.attempt_no or 0}.{letter.kind}"
+        first_at = rows[letter_id].first_at if letter_id in rows else letter.at
+        rows[letter_id] = DeadLetterRow(
+            letter_id,
             letter.kind,
             job.tenant_id,
             job.job_id,
@@ -357,8 +360,7 @@ def dead_letter_rows(job: Job, letters: Sequence[DeadLetter]) -> list[DeadLetter
             letter.attempt_no,
             letter.code,
             letter.message,
-            letter.at,
+            first_at,
             letter.at,
         )
-        for letter in letters
-    ]
+    return list(rows.values())

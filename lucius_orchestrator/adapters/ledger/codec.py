@@ -5,6 +5,7 @@ that a commit writes the fields that it changed and nothing else. Members that a
 to a document are passed over when it is read.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import Any
 import pydantic_core
 from pydantic import TypeAdapter
 
+from lucius_contract.audit import EventType
 from lucius_contract.routing import Route
 from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_contract.transitions import StepTrigger
@@ -26,7 +28,7 @@ from lucius_orchestrator.domain.aggregate import (
     Step,
     StepPolicy,
 )
-from lucius_orchestrator.domain.decision import DirectiveRow, JobChanges, StepChanges
+from lucius_orchestrator.domain.decision import AuditEvent, DirectiveRow, JobChanges, StepChanges
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.ports.ledger import DirectiveStatus
 
@@ -54,6 +56,10 @@ _ROUTE = Attempt._fields.index("route")
 _route = TypeAdapter(Route).validate_python
 _policy = TypeAdapter(StepPolicy).validate_python
 _instant = TypeAdapter(datetime).validate_python
+
+
+# For lists of text and numbers; five times as fast as `to_json` on enums.
+_plain_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def to_json(value: Any) -> str:
@@ -91,6 +97,19 @@ def encode_attempts(attempts: Sequence[Attempt]) -> str:
     """By position, without the route: that is the step's, which never changes. A later release
     may add fields at the end."""
     return to_json([(*attempt[:_ROUTE], *attempt[_ROUTE + 1 :]) for attempt in attempts])
+
+
+def encode_events(events: Sequence[AuditEvent]) -> str:
+    """By position; a later release may add fields at the end."""
+    return _plain_json([[seq, at.isoformat(), *rest] for seq, at, *rest in events])
+
+
+def decode_events(text: str | bytes) -> list[AuditEvent]:
+    width = len(AuditEvent._fields)
+    return [
+        AuditEvent(seq, _instant(at), EventType(kind), *rest[: width - 3])
+        for seq, at, kind, *rest in pydantic_core.from_json(text)
+    ]
 
 
 def decode_plan(text: str | bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:

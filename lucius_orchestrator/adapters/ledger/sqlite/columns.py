@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from lucius_contract.audit import DeadLetterKind, EventType
+from lucius_contract.audit import DeadLetterKind
 from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.domain.aggregate import Aggregate, Job, Step
-from lucius_orchestrator.domain.decision import AuditEvent
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import DeadLetterRow, Stored
 from lucius_outbox.sqlite.times import microseconds, moment
@@ -64,28 +63,6 @@ def job_values(job: Job) -> list[Any]:
 def step_values(step: Step) -> list[Any]:
     row = step.__dict__
     return [encode(row[name]) for name, encode in _STEP_ENCODERS]
-
-
-def event_values(job_no: int, event: AuditEvent) -> tuple[Any, ...]:
-    seq, at, kind, *rest = event
-    return (job_no, seq, microseconds(at), kind.value, *rest)
-
-
-def event_of(row: Sequence[Any]) -> AuditEvent:
-    seq, at, kind, step_id, attempt_no, source, target, cause, implied, detail, by = row
-    return AuditEvent(
-        seq,
-        moment(at),
-        EventType(kind),
-        step_id,
-        attempt_no,
-        source,
-        target,
-        cause,
-        bool(implied),
-        detail,
-        by,
-    )
 
 
 def letter_values(letter: DeadLetterRow) -> list[Any]:

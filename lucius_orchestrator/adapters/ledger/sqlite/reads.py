@@ -8,7 +8,7 @@ from typing import Any
 
 from lucius_contract.routing import Mode
 from lucius_contract.states import JobState
-from lucius_orchestrator.adapters.ledger import cursors
+from lucius_orchestrator.adapters.ledger import codec, cursors
 from lucius_orchestrator.adapters.ledger.sqlite import columns
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
 from lucius_orchestrator.domain.aggregate import Job
@@ -76,8 +76,10 @@ def _matching(found: Sequence[Any], query: JobQuery) -> tuple[list[Any], str | N
 
 
 def events(connection: Connection, job_id: str, after: int, limit: int) -> list[AuditEvent]:
-    rows = connection.execute(sql.EVENTS, (job_id, after, limit))
-    return [columns.event_of(row) for row in rows]
+    found: list[AuditEvent] = []
+    for (document,) in connection.execute(sql.EVENTS, (job_id, after, limit)):
+        found += codec.decode_events(document)
+    return [event for event in found if event.seq > after][:limit]
 
 
 def due(

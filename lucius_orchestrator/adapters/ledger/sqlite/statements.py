@@ -45,23 +45,7 @@ INSERT_JOB = _insert(
 )
 INSERT_PLAN = _insert("lucius_ledger_plans", ("job_no", "document"))
 INSERT_STEP = _insert("lucius_ledger_steps", ("step_no", *STEP_COLUMNS))
-INSERT_EVENT = _insert(
-    "lucius_ledger_events",
-    (
-        "job_no",
-        "seq",
-        "at",
-        "type",
-        "step_id",
-        "attempt_no",
-        "source",
-        "target",
-        "cause",
-        "implied",
-        "detail",
-        "by",
-    ),
-)
+INSERT_EVENTS = _insert("lucius_ledger_events", ("job_no", "last_seq", "document"))
 
 
 @lru_cache(maxsize=512)
@@ -97,10 +81,8 @@ TAKE_SLOT = """
 INSERT INTO lucius_ledger_in_flight (scope, name, jobs) VALUES (?, ?, 1)
 ON CONFLICT DO UPDATE SET jobs = jobs + 1 WHERE jobs < ?
 """
-GIVE_SLOTS = """
-UPDATE lucius_ledger_in_flight SET jobs = max(jobs - 1, 0)
-WHERE (scope = 'TENANT' AND name = ?) OR (scope = 'MODE' AND name = ?)
-   OR (scope = 'GLOBAL' AND name = '')
+GIVE_SLOT = """
+UPDATE lucius_ledger_in_flight SET jobs = max(jobs - 1, 0) WHERE scope = ? AND name = ?
 """
 IN_FLIGHT = """
 SELECT scope, name, jobs FROM lucius_ledger_in_flight
@@ -133,10 +115,9 @@ ON CONFLICT DO UPDATE SET jobs = excluded.jobs
 FORGET_TENANT = "DELETE FROM lucius_ledger_in_flight WHERE scope = 'TENANT' AND name = ?"
 
 EVENTS = """
-SELECT seq, at, type, step_id, attempt_no, source, target, cause, implied, detail, by
-FROM lucius_ledger_events
-WHERE job_no = (SELECT job_no FROM lucius_ledger_jobs WHERE job_id = ?) AND seq > ?
-ORDER BY seq LIMIT ?
+SELECT document FROM lucius_ledger_events
+WHERE job_no = (SELECT job_no FROM lucius_ledger_jobs WHERE job_id = ?) AND last_seq > ?
+ORDER BY last_seq LIMIT ?
 """
 
 DUE = """

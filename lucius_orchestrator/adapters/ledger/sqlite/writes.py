@@ -10,7 +10,7 @@ from lucius_orchestrator.adapters.ledger.sqlite import columns
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
 from lucius_orchestrator.adapters.ledger.sqlite.columns import STEPS_PER_JOB, SqliteVersion
 from lucius_orchestrator.adapters.ledger.sqlite.directives import SqliteDirectives
-from lucius_orchestrator.domain.aggregate import Aggregate
+from lucius_orchestrator.domain.aggregate import Aggregate, Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, apply
 from lucius_orchestrator.domain.timers import Due, next_due
 from lucius_orchestrator.ports.ledger import (
@@ -84,7 +84,8 @@ def commit(
         for letter in dead_letter_rows(after.job, decision.dead_letters):
             bury(transaction, letter)
     if _ends(stored.aggregate, after):
-        transaction.execute(sql.GIVE_SLOTS, (after.job.tenant_id, after.job.route.mode.value))
+        slots = [(scope.value, name) for scope, name in _slots(after.job)]
+        transaction.executemany(sql.GIVE_SLOT, slots)
     return Stored(after, SqliteVersion(version.job_no, version.number + 1), due)
 
 
@@ -140,16 +141,18 @@ def _earlier(transaction: Connection, reservation: Reservation) -> Created:
 
 
 def _take_slots(transaction: Connection, aggregate: Aggregate, limits: Limits) -> None:
-    job = aggregate.job
-    for scope, name, limit in (
-        (Scope.TENANT, job.tenant_id, limits.tenant),
-        (Scope.MODE, job.route.mode.value, limits.mode),
-        (Scope.GLOBAL, "", limits.total),
-    ):
+    in_order = (limits.tenant, limits.mode, limits.total)
+    for (scope, name), limit in zip(_slots(aggregate.job), in_order, strict=True):
         most = _NO_LIMIT if limit is None else limit
         taken = transaction.execute(sql.TAKE_SLOT, (scope.value, name, most)).rowcount
         if most < 1 or not taken:
             raise Saturated(scope)
+
+
+def _slots(job: Job) -> tuple[tuple[Scope, str], ...]:
+    """Where a job in flight is counted."""
+    mode = job.route.mode.value
+    return (Scope.TENANT, job.tenant_id), (Scope.MODE, mode), (Scope.GLOBAL, "")
 
 
 def _insert(transaction: Connection, aggregate: Aggregate, entry: str, due: Due | None) -> int:
@@ -185,9 +188,8 @@ def _update_job(
 
 def _write_events(transaction: Connection, job_no: int, events: Sequence[AuditEvent]) -> None:
     if events:
-        transaction.executemany(
-            sql.INSERT_EVENT, [columns.event_values(job_no, event) for event in events]
-        )
+        row = (job_no, events[-1].seq, codec.encode_events(events))
+        transaction.execute(sql.INSERT_EVENTS, row)
 
 
 def _ends(before: Aggregate, after: Aggregate) -> bool:

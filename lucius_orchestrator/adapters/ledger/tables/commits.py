@@ -156,7 +156,8 @@ class Commits:
             head = await self._jobs.head(job_id)
             if head is not None and head.token == commit.intent.token:
                 return head.etag
-            await self._indexes.withdraw(commit.index)
+            with suppress(LedgerUnavailable):
+                await self._indexes.withdraw(commit.index)
             if refused.row == JOB:
                 raise Conflict(job_id) from refused
             raise _Overtaken from refused

@@ -142,7 +142,8 @@ class Directives:
             )
         except (EtagMismatch, NotFound):
             return None
-        return Claim(job_id, kind, outbox.row, row.values["tries"], Hold(place, etag or ""))
+        assert etag is not None, "it is written, not deleted"
+        return Claim(job_id, kind, outbox.row, row.values["tries"], Hold(place, etag))
 
     async def _change(self, claim: Claim, values: Values) -> None:
         """Unless the claim was lost."""

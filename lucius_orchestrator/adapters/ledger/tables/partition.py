@@ -1,10 +1,12 @@
 """The partition of a job: all that one batch can change together.
 
-    EVENT!0000000001      one line of its history
+    EVENT!0000000007      lines of its history, some together, named after the last of them
     JOB                   the head: every commit replaces it on its ETag, which is the job's version
     JOB!STEP!00           a step; JOB and its steps are one range, so that a load reads no events
     LETTER!<id>           a dead letter; outlives the job
     OUTBOX!<id>           a directive, and where in the index of pending ones its row stands
+
+Values are the domain's own objects: how they are spelled is for a store that keeps text to say.
 
 Where a job will never be, or is no more, a JOB row without a job may stand: a tombstone. It is
 final. Whoever finds one knows that no job of this id will come, and so does a creator that was
@@ -15,6 +17,7 @@ back to it when it may be pruned.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
@@ -50,6 +53,8 @@ RACES = 100
 """How often a write that others overtook is tried again. Each time, one of the others got on."""
 
 _MOST_STEPS = 100
+_EVENTS_IN_A_ROW = 10
+"""One event in a row would not leave room for a burst of replies in a batch."""
 
 
 class Place(NamedTuple):
@@ -127,7 +132,8 @@ class JobPartitions:
     async def events(self, job_id: str, after: int, limit: int) -> list[AuditEvent]:
         first, end = event_key(after + 1), EVENT_ROWS[1]
         rows = await self._tables.query(JOBS, keys.part(job_id), first, end, limit)
-        return [row.values["event"] for row in rows]
+        events = (event for row in rows for event in row.values["events"] if event.seq > after)
+        return list(islice(events, limit))
 
     async def write(self, job_id: str, operations: Sequence[Operation]) -> str:
         """All rows or none; the first is JOB, whose new ETag is returned."""
@@ -228,5 +234,7 @@ def additions(decision: Decision, pending: Iterable[IndexRow]) -> list[Operation
         )
         for row, index in zip(decision.outbox, pending, strict=True)
     ]
-    rows += [Insert(event_key(event.seq), {"event": event}) for event in decision.events]
+    for first in range(0, len(decision.events), _EVENTS_IN_A_ROW):
+        events = decision.events[first : first + _EVENTS_IN_A_ROW]
+        rows.append(Insert(event_key(events[-1].seq), {"events": events}))
     return rows

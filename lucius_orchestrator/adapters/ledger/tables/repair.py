@@ -58,7 +58,8 @@ class Repairs:
     async def repair(self, limit: int) -> list[Repair]:
         done: list[Repair] = []
         for table in (TIMERS, PENDING, STATES, LETTERS):
-            done += await self._sweep(table, limit - len(done))
+            if len(done) < limit:
+                done += await self._sweep(table, limit - len(done))
         return done
 
     async def _sweep(self, table: str, limit: int) -> list[Repair]:

@@ -68,7 +68,8 @@ class Insert(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """Set these values of a row and keep its others. Without an ETag: of whatever is there."""
+    """Set these values of a row, None like any other, and keep those that are not named. Without an
+    ETag: of whatever is there."""
 
     row: str
     values: Values

@@ -63,20 +63,12 @@ CREATE TABLE lucius_ledger_steps (
     completed_at INTEGER
 );
 
+-- The events of one commit, as a list of their fields in order; numbered by the last of them.
 CREATE TABLE lucius_ledger_events (
     job_no INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    type TEXT NOT NULL,
-    step_id TEXT,
-    attempt_no INTEGER,
-    source TEXT,
-    target TEXT,
-    cause TEXT,
-    implied INTEGER NOT NULL,
-    detail TEXT,
-    by TEXT,
-    PRIMARY KEY (job_no, seq)
+    last_seq INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (job_no, last_seq)
 ) WITHOUT ROWID;
 
 CREATE TABLE lucius_ledger_idempotency (
