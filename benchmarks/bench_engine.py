@@ -12,12 +12,14 @@ from statistics import median
 from benchmarks import celery_peer
 from benchmarks.engine import jobs_per_second
 from benchmarks.report import report
+from lucius_orchestrator.bootstrap import calm_the_collector
 
 TARGET = 5.0
 JOBS, PEER_JOBS, ROUNDS = 3000, 300, 5
 
 
 def main() -> None:
+    calm_the_collector()
     ours, theirs = [], []
     with celery_peer.peer():
         for _ in range(ROUNDS):

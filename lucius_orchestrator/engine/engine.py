@@ -16,9 +16,12 @@ from lucius_orchestrator.domain.decide import decide
 from lucius_orchestrator.domain.decision import Decision, ReplyAnswer, apply, merged_decision
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
+    AckReceived,
     CancelRequested,
     Command,
     Event,
+    HeartbeatReceived,
+    OutboxSent,
     PauseRequested,
     ResumeRequested,
     Submitted,
@@ -47,6 +50,10 @@ _SATURATED = {
     Scope.GLOBAL: ErrorCode.GLOBAL_SATURATED,
     Scope.MODE: ErrorCode.LANE_SATURATED,
 }
+
+
+_USE_NOTHING_NEW = (OutboxSent, AckReceived, HeartbeatReceived)
+"""Events that need no lease id and no jitter: what was fetched for one serves for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +106,13 @@ class LedgerEngine:
         self._settings = settings or EngineSettings()
         self._recent = RecentJobs(self._settings.recent_bytes)
         self._mailboxes = Mailboxes(self._apply_all)
+        self._spare = self._fresh()
 
     async def submit(self, request: JobRequest) -> Submission:
         """Create the job, or find the one that this request made before."""
         now = self.world.clock()
         job_id = new_job_id(now, self.world.entropy(JOB_RANDOM_BYTES))
-        fresh = self._fresh()
+        fresh, self._spare = self._spare, self._fresh()
 
         def build(job_id: str) -> NewJob:
             aggregate = new_job(request.job_plan(job_id), now)
@@ -225,8 +233,14 @@ class LedgerEngine:
         for event in events:
             if decisions:
                 aggregate = apply(aggregate, decisions[-1])
-            decisions.append(decide(aggregate, event, now, self._fresh()))
+            decisions.append(self._decide(aggregate, event, now))
         return decisions
+
+    def _decide(self, aggregate: Aggregate, event: Event, now: datetime) -> Decision:
+        decision = decide(aggregate, event, now, self._spare)
+        if not isinstance(event, _USE_NOTHING_NEW) or decision.outbox:
+            self._spare = self._fresh()
+        return decision
 
     def _fresh(self) -> Fresh:
         lease_id = new_lease_id(self.world.entropy(LEASE_BYTES))

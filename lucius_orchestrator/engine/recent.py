@@ -21,12 +21,18 @@ class RecentJobs:
     def put(self, stored: Stored) -> None:
         """Terminal jobs are not kept: little happens to them."""
         job = stored.aggregate.job
-        self.drop(job.job_id)
         if job.state in TERMINAL_JOB_STATES:
+            self.drop(job.job_id)
             return
-        weight = sum(step.directive_bytes + step.artifacts_bytes for step in stored.aggregate.steps)
+        found = self._jobs.pop(job.job_id, None)
+        # A job is weighed once; what its steps add later is small beside its directives.
+        weight = found[1] if found else _weight(stored)
         self._jobs[job.job_id] = (stored, weight)
-        self._held += weight
+        if found is None:
+            self._held += weight
+            self._make_room()
+
+    def _make_room(self) -> None:
         while self._held > self._limit:
             _, (_, freed) = self._jobs.popitem(last=False)
             self._held -= freed
@@ -35,3 +41,7 @@ class RecentJobs:
         found = self._jobs.pop(job_id, None)
         if found is not None:
             self._held -= found[1]
+
+
+def _weight(stored: Stored) -> int:
+    return sum(step.directive_bytes for step in stored.aggregate.steps)

@@ -114,6 +114,7 @@ class Telemetry:
 
     def __init__(self, metrics: Metrics | None = None) -> None:
         self._metrics = metrics or NoMetrics()
+        self._measures = metrics is not None
 
     def submitted(self) -> None:
         self._metrics.increment(SUBMITTED, 1)
@@ -123,12 +124,13 @@ class Telemetry:
 
     def committed(self, event: str, decision: Decision, after: Aggregate) -> None:
         """Everything that a commit says about the job, once it is durable."""
-        if decision.reply is not None and event in _REPLY_TYPES:
+        if self._measures and decision.reply is not None and event in _REPLY_TYPES:
             verdict = decision.reply.verdict.value
             self._metrics.increment(REPLIES, 1, type=_REPLY_TYPES[event], verdict=verdict)
-        for change in decision.events:
-            if change.type is EventType.STEP_STATE_CHANGED:
-                self._step_moved(change, after)
+        if self._measures:
+            for change in decision.events:
+                if change.type is EventType.STEP_STATE_CHANGED:
+                    self._step_moved(change, after)
         state = decision.job.get("state")
         if state in TERMINAL_JOB_STATES:
             self._metrics.increment(FINISHED, 1, state=state.value)
@@ -200,7 +202,8 @@ class Telemetry:
         )
 
     def _tell(self, level: int, name: str, **fields: object) -> None:
-        _log.log(level, name, extra=fields)
+        if _log.isEnabledFor(level):
+            _log.log(level, name, extra=fields)
 
 
 _PHASES: dict[tuple[str | None, str | None], tuple[str, str, str]] = {

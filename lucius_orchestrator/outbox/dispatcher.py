@@ -9,6 +9,7 @@ out already, is not published again.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -82,6 +83,17 @@ class Dispatcher:
         self._stopped = asyncio.Event()
         self._stopped.set()
         self._batches: set[asyncio.Task[None]] = set()
+        self._adopted: deque[Claim] = deque()
+        self._claim_at = 0.0
+
+    def wants(self) -> bool:
+        """As an adopter: no more than can be under way before a lease is over."""
+        room = self._settings.batch_size * self._settings.concurrency
+        return not self._stopping and len(self._adopted) < room
+
+    def take(self, claims: Sequence[Claim]) -> None:
+        self._adopted.extend(claims)
+        self.wake()
 
     def wake(self) -> None:
         """Look for directives now."""
@@ -97,9 +109,11 @@ class Dispatcher:
         try:
             async with asyncio.TaskGroup() as tasks:
                 listener = tasks.create_task(self._engine.ledger.listen(self.wake))
+                end = self._engine.ledger.adopt(OutboxKind.DIRECTIVE, self._settings.lease, self)
                 try:
                     await self._claim_until_stopped(tasks)
                 finally:
+                    end()
                     listener.cancel()
         finally:
             self._stopped.set()
@@ -111,10 +125,10 @@ class Dispatcher:
         return len(claims)
 
     async def _claim_until_stopped(self, tasks: asyncio.TaskGroup) -> None:
-        while not self._stopping:
+        while not self._stopping or self._adopted:
             self._woken.clear()  # before the claim: what is committed after it wakes us again
             is_full = len(self._batches) >= self._settings.concurrency
-            claims = [] if is_full else await self._claim()
+            claims = [] if is_full else self._given() or await self._claim()
             if claims:
                 batch = tasks.create_task(self._deliver(claims))
                 self._batches.add(batch)
@@ -133,8 +147,19 @@ class Dispatcher:
         except TimeoutError:
             pass
 
+    def _given(self) -> list[Claim]:
+        """Rows that were claimed at birth; now and then none, so that others have their turn."""
+        loop_time = asyncio.get_running_loop().time()
+        if not self._adopted or (loop_time >= self._claim_at and not self._stopping):
+            return []
+        count = min(len(self._adopted), self._settings.batch_size)
+        return [self._adopted.popleft() for _ in range(count)]
+
     async def _claim(self) -> list[Claim]:
-        settings = self._settings
+        settings, loop = self._settings, asyncio.get_running_loop()
+        self._claim_at = loop.time() + settings.poll_interval.total_seconds()
+        if self._adopted:
+            self.wake()
         try:
             return await self._engine.ledger.claim(
                 OutboxKind.DIRECTIVE, settings.batch_size, settings.lease

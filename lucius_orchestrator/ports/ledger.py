@@ -229,6 +229,16 @@ class Repair(NamedTuple):
     after: str
 
 
+class Adopter(Protocol):
+    """A dispatcher that takes OUTBOX rows as they are committed."""
+
+    def wants(self) -> bool:
+        """Whether it has room for more."""
+
+    def take(self, claims: Sequence[Claim]) -> None:
+        """Rows that this process has committed, claimed at birth, now that they are durable."""
+
+
 class Ledger(Protocol):
     async def create(
         self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
@@ -290,6 +300,11 @@ class Ledger(Protocol):
     async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
         """Take up to `size` PENDING rows that are due, the oldest first, for as long as the lease.
         No two claims hold a row at once; a lease is measured by the ledger's own clock."""
+
+    def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
+        """Until the answer is called, claim rows of this kind that come with commits of this ledger
+        object at once for the adopter, if it wants them. A shortcut, which a ledger may leave out:
+        `claim` finds every row that nobody was given."""
 
     async def release(self, claims: Sequence[Claim]) -> None:
         """Nobody tried to publish them: due at once. Claims that were lost are passed over."""

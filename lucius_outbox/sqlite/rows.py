@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from lucius_outbox.errors import LeaseLost, OnDeadFailed, ReplayForbidden
-from lucius_outbox.message import Claimed, Dead, Failure
+from lucius_outbox.message import Claimed, Dead, Failure, Message, new_rows
 from lucius_outbox.redaction import redacted
 from lucius_outbox.retry import RetryPolicy
 from lucius_outbox.sqlite import statements as sql
@@ -71,6 +71,23 @@ class SqliteRows:
         transaction.execute(sql.CLAIM, (claim_no, self.worker_id, until, now, seqs))
         rows.sort(key=_ORDER)
         return _claims(rows, claim_no, moment(until))
+
+    def enqueue_claimed(
+        self, transaction: sqlite3.Connection, messages: Sequence[Message], lease: timedelta
+    ) -> list[Claimed]:
+        """Enqueue messages of this namespace without an ordering key and claim them at birth: for a
+        dispatcher in the same process, which need not look for them. What was enqueued before is
+        left out."""
+        now, claim_no = self._now(), next(self._claim_nos)
+        until = now + lease // _MICROSECOND
+        claims = []
+        for row, message in zip(new_rows(messages), messages, strict=True):
+            holder = (claim_no, self.worker_id, until)
+            values = (*row[:5], row.payload, *holder, now, now, now)
+            if transaction.execute(sql.ENQUEUE_CLAIMED, values).rowcount:
+                place = (*row[:5], None, message.payload, 1, 0, claim_no, False)
+                claims.append(Claimed(*place, moment(until), moment(now)))
+        return claims
 
     def ack(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:
         if len(claims) == 1:

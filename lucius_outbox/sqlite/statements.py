@@ -35,6 +35,14 @@ SET attempts = attempts + (status = 'pending'), reclaims = reclaims + (status = 
 WHERE seq IN (SELECT value FROM json_each(?))
 """
 
+ENQUEUE_CLAIMED = """
+INSERT INTO lucius_outbox_messages
+    (id, namespace, topic, tenant_id, dedupe_key, payload, status, attempts, claim_no, locked_by,
+     locked_until, next_attempt_at, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, 'processing', 1, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (namespace, topic, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+"""
+
 EARLIER = """
 SELECT 1 FROM lucius_outbox_messages INDEXED BY lucius_outbox_keys
 WHERE namespace = ? AND topic = ? AND ordering_key = ? AND seq < ?

@@ -131,13 +131,8 @@ class Stall:
         return self._hook.stopped.is_set()
 
     async def end(self) -> object:
-        """What became of it: its answer, or its error if a ledger may raise it."""
         self._hook.go.set()
-        async with asyncio.timeout(30):
-            try:
-                return await self._task
-            except LedgerError as error:
-                return error
+        return await _answer(self._task)
 
 
 async def stall(scene: Scene, at: int, check: Check = never_too_little_while_jobs_stay) -> Stall:
@@ -171,9 +166,11 @@ async def stalls(
 class Resending:
     """A client that sends one of its batches again, since the answer to the first was lost."""
 
-    def __init__(self, tables: MemoryTables, number: int) -> None:
-        self._tables = tables
+    def __init__(self, store: Store, number: int, meanwhile: Meanwhile) -> None:
+        self._store = store
+        self._tables = tables = store.tables.shared()
         self._countdown = number
+        self._meanwhile = meanwhile
         self.get = tables.get
         self.query = tables.query
         self.scan = tables.scan
@@ -186,19 +183,21 @@ class Resending:
     async def batch(
         self, table: str, partition: str, operations: Sequence[Operation]
     ) -> list[str | None]:
-        if self._countdown == 0:
-            await self._tables.batch(table, partition, operations)
         self._countdown -= 1
+        if self._countdown == -1:
+            await self._tables.batch(table, partition, operations)
+            await self._meanwhile(self._store)
         return await self._tables.batch(table, partition, operations)
 
 
-async def resendings(setting: Setting[SceneT]) -> list[tuple[SceneT, object]]:
-    """Scenes and answers after each of the batches in turn was sent twice."""
+async def resendings(setting: Setting[SceneT], meanwhile: Meanwhile) -> list[tuple[SceneT, object]]:
+    """Scenes and answers after each of the batches in turn was sent twice, with something done in
+    between."""
     ends: list[tuple[SceneT, object]] = []
     for number in itertools.count():
         scene = await setting()
-        tables = Resending(scene.store.tables.shared(), number)
-        answer = await scene.act(TableLedger(tables, clock=scene.store.clock))
+        tables = Resending(scene.store, number, meanwhile)
+        answer = await _answer(scene.act(TableLedger(tables, clock=scene.store.clock)))
         if not tables.has_resent:
             break
         ends.append((scene, answer))
@@ -206,8 +205,21 @@ async def resendings(setting: Setting[SceneT]) -> list[tuple[SceneT, object]]:
     return ends
 
 
+async def and_nothing(_: Store) -> None:
+    pass
+
+
 async def and_repair(store: Store) -> None:
     await store.ledger.repair(MANY)
+
+
+async def _answer(act: Awaitable[object]) -> object:
+    """What became of it: its answer, or its error if a ledger may raise it."""
+    async with asyncio.timeout(30):
+        try:
+            return await act
+        except LedgerError as error:
+            return error
 
 
 async def check_whole(store: Store, stored: Stored) -> None:

@@ -91,8 +91,7 @@ async def test_a_store_that_is_well_needs_no_repair(ledger: Ledger, world: World
 async def test_a_listener_is_woken_by_commits_that_bring_directives(
     ledger: Ledger, world: World
 ) -> None:
-    """It may miss some, and may wake for nothing at first: it is given more until it has woken three
-    times."""
+    """It may miss some, and may wake for nothing at first: more come until it woke thrice."""
     woken = asyncio.Event()
     listening = asyncio.create_task(ledger.listen(woken.set))
     try:

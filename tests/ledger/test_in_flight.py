@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from lucius_contract.errors import ErrorCode
 from lucius_contract.routing import Mode
 from lucius_contract.states import JobState
 from lucius_orchestrator.domain.events import AckReceived, SlaExceeded
 from lucius_orchestrator.ports.ledger import Conflict, Ledger, Limits, Stored
-from tests.ledger.jobs import TENANT, Pair, Story, World, together
+from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Pair, Story, World, together
 from tests.ledger.view import counters
 
 NOBODY: dict[str, int] = {}
@@ -56,7 +57,16 @@ async def ends_by_sla(job: Story) -> None:
     await job.fires(SlaExceeded)
 
 
-@pytest.mark.parametrize("end", [ends_by_success, ends_by_failure, ends_by_cancel, ends_by_sla])
+async def ends_by_the_bus(job: Story) -> None:
+    claims = await job.ledger.claim(DIRECTIVE, MANY, LEASE)
+    (claim,) = [claim for claim in claims if claim.job_id == job.job_id]
+    await job.unpublishable(claim, ErrorCode.DIRECTIVE_TOO_LARGE)
+
+
+ENDS = [ends_by_success, ends_by_failure, ends_by_cancel, ends_by_sla, ends_by_the_bus]
+
+
+@pytest.mark.parametrize("end", ENDS)
 async def test_a_job_that_ends_gives_back_its_slots_and_its_timer_once(
     ledger: Ledger, world: World, end: Callable[[Story], Awaitable[None]]
 ) -> None:

@@ -6,6 +6,7 @@ from lucius_contract.audit import DeadLetterKind
 from lucius_contract.messages import Outcome
 from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_orchestrator.domain.creation import StepPlan
+from lucius_orchestrator.domain.draft import RECORDED_SINGLY
 from lucius_orchestrator.domain.events import (
     AckReceived,
     CancelRequested,
@@ -13,6 +14,7 @@ from lucius_orchestrator.domain.events import (
     HeartbeatReceived,
     OutboxFailed,
     OutboxSent,
+    RetryDue,
 )
 from lucius_orchestrator.ports.ledger import Conflict, Ledger
 from tests.ledger.backends import Backend
@@ -95,6 +97,18 @@ async def test_the_longest_protocol_fits_into_one_commit_with_as_many_events_as_
     strays = [STRAY] * (AT_ONCE - 1)
     await job.commit(job.decide(*strays, job.result(Outcome.FAILED_FINAL)))
     assert {step.state for step in job.aggregate.steps[1:]} == {StepState.CANCELLED}
+    other = await backend.reopen()
+    assert await other.load(job.job_id) == job.stored
+    assert await other.events(job.job_id, limit=1000) == job.trail
+
+
+async def test_a_burst_of_replies_fits_into_one_commit(backend: Backend, world: World) -> None:
+    """Fifty of each attempt are recorded singly, and a service may send them all at once."""
+    job = await (await world.create(steps=2)).fails_for_now()
+    await job.fires(RetryDue)
+    burst = [AckReceived("step_01", n, "stray", TENANT) for n in (1, 2, 3)] * RECORDED_SINGLY
+    await job.commit(job.decide(*burst, job.result()))
+    assert len(job.trail) > 3 * RECORDED_SINGLY
     other = await backend.reopen()
     assert await other.load(job.job_id) == job.stored
     assert await other.events(job.job_id, limit=1000) == job.trail

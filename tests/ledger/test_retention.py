@@ -175,8 +175,8 @@ async def test_pruning_takes_away_nothing_that_is_needed(ledger: Ledger, world: 
     await failed.unpublishable(claims[failed.job_id])
     await done.succeeds()
     before = await view(ledger)
-    while await ledger.prune(LATER, 1):
-        pass
+    for _ in range(4):
+        assert await ledger.prune(LATER, 1) <= 1
     assert await ledger.prune(LATER, MANY) == 0
     after = await view(ledger)
     assert after._replace(directives={}) == before._replace(directives={})

@@ -19,12 +19,13 @@ from lucius_orchestrator.domain.events import (
 )
 from lucius_orchestrator.ports.ledger import Claim, Conflict, Stored
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Story, World
-from tests.ledger.tables_soundness import Rows
+from tests.ledger.tables_soundness import Rows, never_too_little_while_jobs_stay
 from tests.ledger.tables_stage import (
     Meanwhile,
     Scene,
     Setting,
     Store,
+    and_nothing,
     and_repair,
     check_whole,
     crashes,
@@ -207,10 +208,24 @@ async def test_a_writer_that_was_overtaken_conflicts_and_leaves_nothing(
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_a_writer_whose_answers_are_lost_has_made_its_commit(name: str) -> None:
-    for scene, answer in await resendings(committing(name)):
+    for scene, answer in await resendings(committing(name), and_nothing):
         assert isinstance(answer, Stored)
         assert await scene.store.the_job() == answer
         await check_whole(scene.store, answer)
+        await scene.store.mended()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("meanwhile", [and_repair, and_reply, and_end])
+async def test_a_commit_that_was_made_and_overtaken_before_its_answer_is_not_undone(
+    name: str, meanwhile: Meanwhile
+) -> None:
+    """Its writer may take it for a conflict, and decides again on what is there."""
+    for scene, answer in await resendings(committing(name), meanwhile):
+        assert isinstance(answer, Stored | Conflict)
+        stored = await scene.store.the_job()
+        await check_whole(scene.store, stored)
+        await never_too_little_while_jobs_stay(scene.store.tables)
         await scene.store.mended()
 
 

@@ -28,6 +28,7 @@ from tests.ledger.tables_stage import (
     Setting,
     Stopper,
     Store,
+    and_nothing,
     and_repair,
     crashes,
     resendings,
@@ -198,10 +199,22 @@ async def test_an_entry_that_was_given_up_is_no_conflict_for_other_content() -> 
 
 
 @pytest.mark.parametrize("creation", CREATIONS)
+async def test_an_answer_that_is_lost_while_others_repair_does_no_harm(
+    creation: Setting[Scene],
+) -> None:
+    for scene, answer in await resendings(creation, and_repair):
+        assert isinstance(answer, Created | LedgerUnavailable)
+        await created(scene.store)
+        await scene.store.mended()
+        await submit_again(scene.store)
+        assert await created(scene.store) is not None
+
+
+@pytest.mark.parametrize("creation", CREATIONS)
 async def test_a_creator_whose_answers_are_lost_has_created_its_job(
     creation: Setting[Scene],
 ) -> None:
-    for scene, answer in await resendings(creation):
+    for scene, answer in await resendings(creation, and_nothing):
         assert isinstance(answer, Created)
         assert answer.stored is not None
         assert answer.stored == await created(scene.store)

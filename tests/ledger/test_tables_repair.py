@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from lucius_contract import timeouts
 from lucius_orchestrator.adapters.ledger.tables import indexes
+from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS
 from lucius_orchestrator.domain.events import AckReceived
 from lucius_orchestrator.ports.ledger import Conflict, Limits
 from tests.ledger.jobs import MANY, TENANT, Story
@@ -21,7 +22,15 @@ from tests.ledger.tables_stage import (
 from tests.ledger.test_tables_commits import CHANGES
 from tests.ledger.view import LATER, job_ids
 
-BROKEN = ("the next directive", "a directive that can never be sent", "a pause", "the end")
+DIED_BEFORE = {
+    "the next directive": 1,
+    "a directive that can never be sent": 6,
+    "an earlier deadline": 1,
+    "a pause": 1,
+    "the end": 3,
+}
+"""Commits, and before which of their calls the process died."""
+
 LAST_CALL_OF_A_CREATION = 11
 
 
@@ -33,15 +42,13 @@ async def die_creating(store: Store, at: int) -> None:
 async def a_mess() -> Store:
     """What creators and writers left who died on the way."""
     store = Store()
-    for at in (5, 9, LAST_CALL_OF_A_CREATION):
-        await die_creating(store, at)
-    for name in BROKEN:
+    await die_creating(store, LAST_CALL_OF_A_CREATION)
+    for name, at in DIED_BEFORE.items():
         job, claim = await CHANGES[name].prepare(store.world)
-        decision = CHANGES[name].decide(job)
-        for at in (2, 4, 5, 6):
-            with suppress(Crash, Conflict):
-                await store.process(Stopper(store, at)).commit(job.stored, decision, claim)
-        await store.ledger.discard(await store.world.claim())
+        with suppress(Crash):
+            decision = CHANGES[name].decide(job)
+            await store.process(Stopper(store, at)).commit(job.stored, decision, claim)
+        await store.world.claim()
     return store
 
 
@@ -66,7 +73,7 @@ async def test_a_repair_keeps_to_its_limit_and_the_next_goes_on() -> None:
         one_by_one += len(repairs)
         assert len(repairs) == 1
     await nothing_too_much(store.tables)
-    assert one_by_one == all_at_once > len(BROKEN)
+    assert one_by_one == all_at_once > len(DIED_BEFORE)
 
 
 async def test_a_repair_says_what_was_done() -> None:
@@ -89,6 +96,31 @@ async def test_what_was_just_announced_is_left_alone_for_a_while() -> None:
     await nothing_too_much(store.tables)
 
 
+async def test_rows_of_a_state_that_a_job_has_left_go_when_they_are_met() -> None:
+    store = Store()
+    job = await (await store.world.create()).paused()
+    await job.cancelled()
+    assert len(await places(store.tables, indexes.STATES)) == 2
+    assert await store.ledger.in_states(list(indexes.WAITING), MANY) == [job.job_id]
+    assert len(await places(store.tables, indexes.STATES)) == 1
+    await job.succeeds()
+    assert len(await store.ledger.repair(MANY)) == 1
+    assert not await places(store.tables, indexes.STATES)
+
+
+async def test_an_end_that_was_announced_and_never_came_is_forgotten_when_it_is_met() -> None:
+    store = Store()
+    job, _ = await CHANGES["the end"].prepare(store.world)
+    with suppress(Crash):
+        decision = CHANGES["the end"].decide(job)
+        await store.process(Stopper(store, 1)).commit(job.stored, decision)
+    assert await store.ledger.ended(LATER, MANY) == []
+    assert len(await places(store.tables, indexes.ENDED)) == 1, "it may still come"
+    await job.succeeds()
+    assert await store.ledger.ended(LATER, MANY) == [job.job_id]
+    assert await places(store.tables, indexes.ENDED) == (await Rows.read(store.tables)).ended
+
+
 async def a_removal() -> Scene:
     """Of a job with more rows than a batch holds, one of them a directive nobody published."""
     store = Store()
@@ -99,6 +131,17 @@ async def a_removal() -> Scene:
     await job.fails()
     assert job.job.seq > 100
     return Scene(store, lambda ledger: ledger.remove(job.stored))
+
+
+async def test_a_removal_leaves_a_tombstone_and_dead_letters_only() -> None:
+    scene = await a_removal()
+    await scene.act(scene.store.ledger)
+    tables = scene.store.tables
+    for index in (indexes.TIMERS, indexes.PENDING, indexes.STATES, indexes.ENDED, indexes.JOBLIST):
+        assert not await places(tables, index)
+    left = {place.row.partition("!")[0] for place in await places(tables, JOBS)}
+    assert left == {JOB, "LETTER"}
+    assert (await Rows.read(tables)).tombstones
 
 
 async def test_a_removal_that_dies_leaves_the_job_whole_or_gone() -> None:

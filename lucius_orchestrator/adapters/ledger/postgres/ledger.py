@@ -23,6 +23,7 @@ from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
+    Adopter,
     Claim,
     Created,
     DeadLetterQuery,
@@ -128,6 +129,9 @@ class PostgresLedger:
 
     async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
         return await self._run(lambda c: self._directives.claim(c, kind, size, lease))
+
+    def adopt(self, _kind: OutboxKind, _lease: timedelta, _adopter: Adopter) -> Callable[[], None]:
+        return lambda: None
 
     async def release(self, claims: Sequence[Claim]) -> None:
         await self._run(lambda c: self._directives.release(c, claims))

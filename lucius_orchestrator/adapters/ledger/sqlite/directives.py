@@ -5,13 +5,14 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
 from lucius_orchestrator.adapters.ledger.sqlite.columns import SqliteVersion
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxMark
-from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus
+from lucius_orchestrator.ports.ledger import Adopter, Claim, DirectiveStatus
 from lucius_outbox.errors import LeaseLost
 from lucius_outbox.message import Claimed, Failure, Message
 from lucius_outbox.retry import Delays, RetryPolicy
@@ -22,6 +23,12 @@ from lucius_outbox.states import LEDGER_NAME, Status
 
 WITHOUT_END = 2**31 - 1
 NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
+
+
+class Adoption(NamedTuple):
+    kind: OutboxKind
+    lease: timedelta
+    adopter: Adopter
 
 
 class SqliteDirectives:
@@ -37,24 +44,52 @@ class SqliteDirectives:
         policy = RetryPolicy(WITHOUT_END, Delays(backoff), WITHOUT_END)
         self._clock = clock
         self._clock_is_injected = clock_is_injected
+        self._adoption: Adoption | None = None
         self._rows = {
             kind: SqliteRows(namespace, policy=policy, clock=clock)
             for kind, namespace in NAMESPACES.items()
         }
 
-    def enqueue(self, transaction: sqlite3.Connection, rows: Sequence[DirectiveRow]) -> None:
-        enqueue_all(
-            transaction,
-            [
-                Message(
-                    NAMESPACES[OutboxKind.DIRECTIVE],
-                    row.topic,
-                    codec.directive_payload(row),
-                    dedupe_key=row.outbox_id,
-                    not_before=row.created_at if self._clock_is_injected else None,
-                )
-                for row in rows
-            ],
+    def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
+        self._adoption = Adoption(kind, lease, adopter)
+
+        def end() -> None:
+            self._adoption = None
+
+        return end
+
+    def enqueue(
+        self,
+        transaction: sqlite3.Connection,
+        rows: Sequence[DirectiveRow],
+        version: SqliteVersion,
+    ) -> list[Claim]:
+        """The claims of rows that the adopter shall have once they are durable."""
+        kind, adoption = OutboxKind.DIRECTIVE, self._adoption
+        messages = [self._message(row) for row in rows]
+        if adoption is None or adoption.kind is not kind or not adoption.adopter.wants():
+            enqueue_all(transaction, messages)
+            return []
+        claims = self._rows[kind].enqueue_claimed(transaction, messages, adoption.lease)
+        by_key = {row.outbox_id: row for row in rows}
+        return [
+            Claim(row.body["jobId"], kind, row, 0, claimed, version)
+            for claimed in claims
+            for row in (by_key[str(claimed.dedupe_key)],)
+        ]
+
+    def hand_over(self, claims: Sequence[Claim]) -> None:
+        """Give durable rows to the adopter; if it has gone meanwhile, their leases run out."""
+        if claims and self._adoption is not None:
+            self._adoption.adopter.take(claims)
+
+    def _message(self, row: DirectiveRow) -> Message:
+        return Message(
+            NAMESPACES[OutboxKind.DIRECTIVE],
+            row.topic,
+            codec.directive_payload(row),
+            dedupe_key=row.outbox_id,
+            not_before=row.created_at if self._clock_is_injected else None,
         )
 
     def claim(

@@ -20,6 +20,7 @@ from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
+    Adopter,
     Claim,
     Created,
     DeadLetterQuery,
@@ -95,12 +96,13 @@ class SqliteLedger:
     async def create(
         self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
     ) -> Created:
-        created = await self._writer.write(
+        created, claims = await self._writer.write(
             lambda transaction: writes.create(
                 transaction, self._directives, reservation, build, limits
             )
         )
-        if created.stored is not None:
+        self._directives.hand_over(claims)
+        if created.stored is not None and not claims:
             self._wake()
         return created
 
@@ -113,12 +115,13 @@ class SqliteLedger:
     async def commit(
         self, stored: Stored, decision: Decision, claim: Claim | None = None
     ) -> Stored:
-        after = await self._writer.write(
+        after, claims = await self._writer.write(
             lambda transaction: writes.commit(
                 transaction, self._directives, stored, decision, claim
             )
         )
-        if decision.wakes_dispatcher:
+        self._directives.hand_over(claims)
+        if decision.wakes_dispatcher and not claims:
             self._wake()
         return after
 
@@ -152,6 +155,9 @@ class SqliteLedger:
         if not await self._has_claimable(kind):
             return []
         return await self._writer.write(lambda t: self._directives.claim(t, kind, size, lease))
+
+    def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
+        return self._directives.adopt(kind, lease, adopter)
 
     async def release(self, claims: Sequence[Claim]) -> None:
         await self._writer.write(lambda t: self._directives.release(t, claims))

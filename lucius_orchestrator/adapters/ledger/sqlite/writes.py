@@ -41,18 +41,19 @@ def create(
     reservation: Reservation,
     build: Callable[[str], NewJob],
     limits: Limits,
-) -> Created:
+) -> tuple[Created, list[Claim]]:
     tenant_id, entry, content_hash, job_id = reservation
     if transaction.execute(sql.RESERVE, (tenant_id, entry, content_hash, job_id)).rowcount == 0:
-        return _earlier(transaction, reservation)
+        return _earlier(transaction, reservation), []
     aggregate, decision = build(job_id)
     _take_slots(transaction, aggregate, limits)
     due = next_due(aggregate)
     job_no = _insert(transaction, aggregate, entry, due)
     _write_events(transaction, job_no, decision.events)
+    version, claims = SqliteVersion(job_no, 1), list[Claim]()
     if decision.outbox:
-        directives.enqueue(transaction, decision.outbox)
-    return Created(job_id, Stored(aggregate, SqliteVersion(job_no, 1), due))
+        claims = directives.enqueue(transaction, decision.outbox, version)
+    return Created(job_id, Stored(aggregate, version, due)), claims
 
 
 def commit(
@@ -61,8 +62,9 @@ def commit(
     stored: Stored,
     decision: Decision,
     claim: Claim | None,
-) -> Stored:
+) -> tuple[Stored, list[Claim]]:
     version = _version(stored)
+    following, claims = SqliteVersion(version.job_no, version.number + 1), list[Claim]()
     after = apply(stored.aggregate, decision)
     due = timer_after(stored.timer, after)
     changes: dict[str, Any] = dict(decision.job)
@@ -77,7 +79,7 @@ def commit(
         transaction.execute(statement, [*columns.encoded(step), step_no])
     _write_events(transaction, version.job_no, decision.events)
     if decision.outbox:
-        directives.enqueue(transaction, decision.outbox)
+        claims = directives.enqueue(transaction, decision.outbox, following)
     if decision.marks:
         directives.settle(transaction, decision.marks, claim)
     if decision.dead_letters:
@@ -86,7 +88,7 @@ def commit(
     if _ends(stored.aggregate, after):
         slots = [(scope.value, name) for scope, name in _slots(after.job)]
         transaction.executemany(sql.GIVE_SLOT, slots)
-    return Stored(after, SqliteVersion(version.job_no, version.number + 1), due)
+    return Stored(after, following, due), claims
 
 
 def reschedule(transaction: Connection, stored: Stored, due: Due | None) -> Stored:

@@ -25,6 +25,7 @@ from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
+    Adopter,
     Claim,
     Created,
     DeadLetterQuery,
@@ -138,6 +139,9 @@ class TableLedger:
 
     async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
         return await self._directives.claim(kind, size, lease)
+
+    def adopt(self, _kind: OutboxKind, _lease: timedelta, _adopter: Adopter) -> Callable[[], None]:
+        return lambda: None
 
     async def release(self, claims: Sequence[Claim]) -> None:
         await self._directives.release(claims)
