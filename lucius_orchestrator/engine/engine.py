@@ -105,7 +105,7 @@ class LedgerEngine:
         self.telemetry = telemetry or Telemetry()
         self._settings = settings or EngineSettings()
         self._recent = RecentJobs(self._settings.recent_bytes)
-        self._mailboxes = Mailboxes(self._apply_all)
+        self._mailboxes = Mailboxes(self._apply_all, ledger.ready)
         self._spare = self._fresh()
 
     async def submit(self, request: JobRequest) -> Submission:

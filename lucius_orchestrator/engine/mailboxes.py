@@ -40,10 +40,12 @@ Work = Callable[[str, Sequence[Letter[Answer]]], Awaitable[Sequence[Answer]]]
 
 class Mailboxes(Generic[Answer]):
     """`work` gets the letters of one job in the order in which they came, at most one of them with
-    a claim, and answers each."""
+    a claim, and answers each. It is begun when `ready` returns: the later, the more are together.
+    """
 
-    def __init__(self, work: Work[Answer]) -> None:
+    def __init__(self, work: Work[Answer], ready: Callable[[], Awaitable[None]]) -> None:
         self._work = work
+        self._ready = ready
         self._boxes: dict[str, deque[Letter[Answer]]] = {}
 
     async def send(
@@ -74,8 +76,10 @@ class Mailboxes(Generic[Answer]):
             raise
 
     async def _deliver(self, job_id: str, letter: Letter[Answer]) -> Answer:
-        batch = self._batch(job_id, letter)
+        batch = [letter]
         try:
+            await self._ready()
+            batch = self._batch(job_id, letter)
             answers = await self._work(job_id, batch)
         except Exception as error:
             for other in batch[1:]:

@@ -267,6 +267,10 @@ class Ledger(Protocol):
         the row is left to the one who holds it now, and the rest is committed all the same.
         """
 
+    async def ready(self) -> None:
+        """Wait while a commit would only wait: events that come until then can be committed with
+        it. At once where commits do not wait for each other."""
+
     async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
         """Let the timer index say `due`, which may be later than what it said; None: the job's next
         deadline. `Conflict` if the job moved."""

@@ -101,6 +101,9 @@ class PostgresLedger:
             lambda t: writes.commit_with_outbox(t, self._directives, stored, decision, claim)
         )
 
+    async def ready(self) -> None:
+        """Commits do not wait for each other."""
+
     async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
         return await self._run(lambda c: writes.reschedule(c, stored, due))
 

@@ -45,6 +45,7 @@ class GroupCommit:
         self._patience = patience
         self._waiting: deque[_Member] = deque()
         self._thread = ThreadPoolExecutor(1, "ledger-commit")
+        self._patient: list[asyncio.Future[None]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -58,6 +59,13 @@ class GroupCommit:
             self._flushing = asyncio.create_task(self._flush())
         return await answer
 
+    async def ready(self) -> None:
+        """Wait for the group that is being written; what is asked for then belongs to the next."""
+        if self._flushing is not None:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._patient.append(turn)
+            await turn
+
     async def close(self) -> None:
         """Finish what was asked for, then close the connection."""
         if self._closed:
@@ -69,12 +77,25 @@ class GroupCommit:
         self._thread.shutdown()
 
     async def _flush(self) -> None:
-        await asyncio.sleep(0)  # whoever is ready to write now belongs to the first group
         try:
+            await self._gather()
             while self._waiting:
                 await self._flush_group()
+                await self._gather()
         finally:
             self._flushing = None
+            self._let_in()
+
+    async def _gather(self) -> None:
+        """Whoever is ready to write now belongs to the next group."""
+        self._let_in()
+        await asyncio.sleep(0)
+
+    def _let_in(self) -> None:
+        patient, self._patient = self._patient, []
+        for turn in patient:
+            if not turn.done():
+                turn.set_result(None)
 
     async def _flush_group(self) -> None:
         count = min(len(self._waiting), _AT_ONCE)

@@ -125,6 +125,9 @@ class SqliteLedger:
             self._wake()
         return after
 
+    async def ready(self) -> None:
+        await self._writer.ready()
+
     async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
         return await self._writer.write(lambda t: writes.reschedule(t, stored, due))
 

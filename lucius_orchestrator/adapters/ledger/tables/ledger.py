@@ -103,6 +103,9 @@ class TableLedger:
             self._wake()
         return committed
 
+    async def ready(self) -> None:
+        """Commits do not wait for each other."""
+
     async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
         return await self._commits.reschedule(stored, due)
 
