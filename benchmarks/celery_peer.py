@@ -73,7 +73,7 @@ def rate(jobs: int) -> float:
     used again."""
     script = f"from benchmarks import celery_peer; print(celery_peer.run({jobs}))"
     command = (sys.executable, "-c", script)
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=os.environ, stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout)
 
 

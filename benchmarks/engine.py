@@ -143,19 +143,20 @@ async def drive(ledger: Ledger, first: int, jobs: int) -> Measured:
     registry = YamlRegistry(None, StepPolicy())
     registry.load()
     snapshot = registry.snapshot()
+    requests = [request(number) for number in range(first, first + jobs)]
     async with _serving(bus), running([ReplyConsumer(engine, bus), Dispatcher(engine, bus)]):
         start, cpu = time.perf_counter(), time.process_time()
         async with asyncio.TaskGroup() as tasks:
-            for number in range(first, first + jobs):
+            for raw in requests:
                 await finished.places.acquire()
-                tasks.create_task(_submit(engine, snapshot, number))
+                tasks.create_task(_submit(engine, snapshot, raw))
         await finished.all.wait()
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     return Measured(jobs / seconds, cpu / jobs)
 
 
-async def _submit(engine: LedgerEngine, snapshot: Snapshot, number: int) -> None:
-    envelope = parse_envelope(request(number), RefPolicy())
+async def _submit(engine: LedgerEngine, snapshot: Snapshot, raw: bytes) -> None:
+    envelope = parse_envelope(raw, RefPolicy())
     settings = PlanSettings("az://workspace")
     await engine.submit(
         plan_request(envelope, snapshot, settings, correlation_id="bench", traceparent=_TRACE)

@@ -5,7 +5,6 @@ that a commit writes the fields that it changed and nothing else. Members that a
 to a document are passed over when it is read.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -31,6 +30,7 @@ from lucius_orchestrator.domain.aggregate import (
 from lucius_orchestrator.domain.decision import AuditEvent, DirectiveRow, JobChanges, StepChanges
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.ports.ledger import DirectiveStatus
+from lucius_outbox.message import JsonText
 
 JOB_COLUMNS = tuple(JobChanges.__annotations__)
 STEP_COLUMNS = tuple(StepChanges.__annotations__)
@@ -56,10 +56,6 @@ _ROUTE = Attempt._fields.index("route")
 _route = TypeAdapter(Route).validate_python
 _policy = TypeAdapter(StepPolicy).validate_python
 _instant = TypeAdapter(datetime).validate_python
-
-
-# For lists of text and numbers; five times as fast as `to_json` on enums.
-_plain_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def to_json(value: Any) -> str:
@@ -101,7 +97,15 @@ def encode_attempts(attempts: Sequence[Attempt]) -> str:
 
 def encode_events(events: Sequence[AuditEvent]) -> str:
     """By position; a later release may add fields at the end."""
-    return _plain_json([[seq, at.isoformat(), *rest] for seq, at, *rest in events])
+    return to_json([_plain_event(event) for event in events])
+
+
+def _plain_event(event: AuditEvent) -> list[str | int | bool | None]:
+    """Without enums, which `to_json` is slow to see through."""
+    seq, at, kind, step_id, attempt_no, source, target, cause, implied, detail, by = event
+    states = (source and str(source), target and str(target), cause and str(cause))
+    why = detail and str(detail)
+    return [seq, at.isoformat(), str(kind), step_id, attempt_no, *states, implied, why, by]
 
 
 def decode_events(text: str | bytes) -> list[AuditEvent]:
@@ -147,6 +151,16 @@ def step_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Step:
 
 def directive_payload(row: DirectiveRow) -> dict[str, Any]:
     """What the outbox keeps of a directive; the rest stands in its body."""
+    # As text: what PostgreSQL's jsonb refuses, a NUL character, is allowed in payloads.
+    return {**_around(row), "body": to_json(row.body)}
+
+
+def directive_text(row: DirectiveRow) -> JsonText:
+    """The same, for an outbox that keeps text."""
+    return JsonText(f'{to_json(_around(row))[:-1]},"body":{to_json(row.body)}}}')
+
+
+def _around(row: DirectiveRow) -> dict[str, Any]:
     return {
         "service": row.service,
         "partition_key": row.partition_key,
@@ -154,13 +168,13 @@ def directive_payload(row: DirectiveRow) -> dict[str, Any]:
         "reply_via": row.reply_via.value,
         "created_at": row.created_at.isoformat(),
         "expires_at": row.expires_at.isoformat(),
-        # As text: what PostgreSQL's jsonb refuses, a NUL character, is allowed in payloads.
-        "body": to_json(row.body),
     }
 
 
 def directive_of(topic: str, payload: Mapping[str, Any]) -> DirectiveRow:
-    body = pydantic_core.from_json(payload["body"])
+    body = payload["body"]
+    if isinstance(body, str):
+        body = pydantic_core.from_json(body)
     return DirectiveRow(
         outbox_id(body["jobId"], body["stepId"], body["attempt_no"]),
         body["stepId"],

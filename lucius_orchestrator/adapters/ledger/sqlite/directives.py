@@ -87,7 +87,7 @@ class SqliteDirectives:
         return Message(
             NAMESPACES[OutboxKind.DIRECTIVE],
             row.topic,
-            codec.directive_payload(row),
+            codec.directive_text(row),
             dedupe_key=row.outbox_id,
             not_before=row.created_at if self._clock_is_injected else None,
         )
