@@ -107,6 +107,11 @@ class Step:
     def in_flight(self) -> bool:
         return self.state in IN_FLIGHT_STEP_STATES
 
+    @property
+    def stale_at(self) -> datetime:
+        """When a step that is still DISPATCHING is to be looked after, since it last moved."""
+        return self.updated_at + self.policy.stale_dispatch
+
     def attempt(self, attempt_no: int) -> Attempt | None:
         """Attempts are numbered from 1 without a gap."""
         return self.attempts[attempt_no - 1] if 1 <= attempt_no <= len(self.attempts) else None

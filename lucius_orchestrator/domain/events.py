@@ -133,21 +133,20 @@ class ResumeRequested:
 TimerOfAttempt = AckTimedOut | LeaseExpired | CeilingReached | RetryDue | DispatchStale
 Timer = TimerOfAttempt | SlaExceeded
 Command = CancelRequested | PauseRequested | ResumeRequested
+ReplyEvent = AckReceived | HeartbeatReceived | ResultReceived
 Event = (
     Submitted
     | OutboxSent
     | OutboxFailed
     | OutboxSuperseded
     | PublishDelayed
-    | AckReceived
-    | HeartbeatReceived
-    | ResultReceived
+    | ReplyEvent
     | Timer
     | Command
 )
 
 
-def from_reply(reply: Reply) -> AckReceived | HeartbeatReceived | ResultReceived:
+def from_reply(reply: Reply) -> ReplyEvent:
     """A message from a service as an event."""
     identity = (reply.step_id, reply.attempt_no, reply.lease_id, reply.tenant_id)
     if isinstance(reply, Result):

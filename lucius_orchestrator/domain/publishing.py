@@ -74,12 +74,12 @@ def on_stale(draft: Draft, event: DispatchStale) -> Decision:
     step = _awaiting_publish(draft, event)
     if step is None:
         return NOTHING
-    due = step.attempts[-1].dispatched_at + step.policy.stale_dispatch
-    if event.deadline != due or draft.now < due:
+    if event.deadline != step.stale_at or draft.now < step.stale_at:
         return NOTHING
     if event.row is OutboxState.SENT:
         _await_ack(draft, step)
     elif event.row is OutboxState.PENDING:
+        draft.changes_of(step)  # it moved, so that the next look comes one such time later
         draft.note(EventType.DISPATCH_WOKEN, step.step_id, step.attempt_no, cause=event.row)
     else:
         return NOTHING

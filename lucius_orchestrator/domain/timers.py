@@ -172,9 +172,8 @@ def deadlines(aggregate: Aggregate) -> list[Due]:
     if job.state in TERMINAL_JOB_STATES or job.engine is not Engine.LEDGER:
         return []  # another engine keeps its own time
     found = [Due(job.sla_deadline, TimerKind.SLA)]
-    if step.state is StepState.DISPATCHING and step.attempts:
-        stale = step.attempts[-1].dispatched_at + step.policy.stale_dispatch
-        found.append(Due(stale, TimerKind.DISPATCH))
+    if step.state is StepState.DISPATCHING:
+        found.append(Due(step.stale_at, TimerKind.DISPATCH))
     elif step.state is StepState.AWAITING_ACK and step.ack_deadline:
         found.append(Due(step.ack_deadline, TimerKind.ACK))
     elif step.state is StepState.IN_PROGRESS:

@@ -23,6 +23,7 @@ from lucius_orchestrator.domain.events import (
     HeartbeatReceived,
     OutboxSent,
     PauseRequested,
+    ReplyEvent,
     ResumeRequested,
     Submitted,
     from_reply,
@@ -134,15 +135,14 @@ class LedgerEngine:
 
     async def reply(self, reply: Reply) -> ReplyAnswer:
         """Judge an ACK, RESULT or HEARTBEAT and apply it if it counts."""
-        (decision,) = await self.judge(reply.job_id, [reply])
+        (decision,) = await self.judge(reply.job_id, [from_reply(reply)])
         if decision.reply is None:
             raise _refused(decision)
         return decision.reply
 
-    async def judge(self, job_id: str, replies: Sequence[Reply]) -> list[Decision]:
+    async def judge(self, job_id: str, replies: Sequence[ReplyEvent]) -> list[Decision]:
         """Judge replies of one job, in their order; a refusal stands in its decision."""
-        applied = await self._mailboxes.send(job_id, [from_reply(reply) for reply in replies])
-        return applied.decisions
+        return (await self._mailboxes.send(job_id, replies)).decisions
 
     async def cancel(self, job_id: str, by: str | None = None) -> Aggregate:
         return await self._command(job_id, CancelRequested(by))
@@ -259,11 +259,10 @@ class LedgerEngine:
 
     async def _earlier(self, request: JobRequest) -> Submission:
         found = await self.ledger.find(request.tenant_id, request.entry)
-        if found is None:
-            raise ContractError(
-                ErrorCode.UNAVAILABLE, "the earlier job was just removed; submit again"
-            )
-        job = (await self.read(found.job_id)).aggregate.job
+        stored = await self.ledger.load(found.job_id) if found else None
+        if stored is None:
+            raise ContractError(ErrorCode.UNAVAILABLE, "the earlier job was removed; try again")
+        job = stored.aggregate.job
         return Submission(job.job_id, job.state, duplicate=True)
 
     async def _command(self, job_id: str, command: Command) -> Aggregate:

@@ -5,10 +5,11 @@ fields are attributes of the record (`extra`). Lease ids are shortened, payloads
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from lucius_contract.audit import EventType
+from lucius_contract.audit import DeadLetterKind, EventType
+from lucius_contract.errors import ContractError
 from lucius_contract.messages import MessageType
 from lucius_contract.states import TERMINAL_JOB_STATES, StepState
 from lucius_contract.transitions import StepTrigger
@@ -72,13 +73,13 @@ EVENTS: tuple[EventInfo, ...] = (
     EventInfo(
         "reply.unreadable",
         "ERROR",
-        ("topic", "message_id", "code", "error"),
+        ("topic", "sha256", "code", "error"),
         "A message on a reply topic is no reply; it was dead-lettered.",
     ),
     EventInfo(
         "reply.failed",
         "ERROR",
-        ("topic", "message_id", "error"),
+        ("topic", "error"),
         "A reply could not be handled for a reason of ours; it comes again.",
     ),
     EventInfo("dispatch.failed", "WARNING", ("topic", "count", "error"), "The bus took nothing."),
@@ -94,12 +95,12 @@ EVENTS: tuple[EventInfo, ...] = (
     ),
 )
 
-_TIMEOUT_TRIGGERS = frozenset(
+_TIMEOUTS = frozenset(
     {
-        StepTrigger.ACK_TIMEOUT,
-        StepTrigger.LEASE_EXPIRED,
-        StepTrigger.ATTEMPT_TIMEOUT,
-        StepTrigger.SLA_EXCEEDED,
+        StepTrigger.ACK_TIMEOUT.value,
+        StepTrigger.LEASE_EXPIRED.value,
+        StepTrigger.ATTEMPT_TIMEOUT.value,
+        StepTrigger.SLA_EXCEEDED.value,
     }
 )
 _REPLY_TYPES = {
@@ -128,9 +129,7 @@ class Telemetry:
             verdict = decision.reply.verdict.value
             self._metrics.increment(REPLIES, 1, type=_REPLY_TYPES[event], verdict=verdict)
         if self._measures:
-            for change in decision.events:
-                if change.type is EventType.STEP_STATE_CHANGED:
-                    self._step_moved(change, after)
+            self._moved(decision.events, after)
         state = decision.job.get("state")
         if state in TERMINAL_JOB_STATES:
             self._metrics.increment(FINISHED, 1, state=state.value)
@@ -144,15 +143,17 @@ class Telemetry:
     def dispatch_failed(self, topic: str, count: int, error: Exception) -> None:
         self._tell(logging.WARNING, "dispatch.failed", topic=topic, count=count, error=_text(error))
 
-    def unreadable(self, topic: str, message_id: str, code: str, error: Exception) -> None:
+    def unreadable(self, topic: str, digest: str, error: ContractError, *, is_new: bool) -> None:
         self._metrics.increment(UNREADABLE, 1)
-        self._metrics.increment(DEAD_LETTERS, 1, kind="REPLY")
-        place = {"topic": topic, "message_id": message_id}
-        self._tell(logging.ERROR, "reply.unreadable", **place, code=code, error=_text(error))
+        if is_new:
+            self._metrics.increment(DEAD_LETTERS, 1, kind=DeadLetterKind.REPLY.value)
+        place = {"topic": topic, "sha256": digest}
+        self._tell(
+            logging.ERROR, "reply.unreadable", **place, code=error.code.value, error=_text(error)
+        )
 
-    def reply_failed(self, topic: str, message_id: str, error: Exception) -> None:
-        place = {"topic": topic, "message_id": message_id}
-        self._tell(logging.ERROR, "reply.failed", **place, error=_text(error))
+    def reply_failed(self, topic: str, error: Exception) -> None:
+        self._tell(logging.ERROR, "reply.failed", topic=topic, error=_text(error))
 
     def swept(self, sweeper: str, count: int) -> None:
         if count:
@@ -169,9 +170,15 @@ class Telemetry:
         for repair in repairs:
             self._tell(logging.WARNING, "ledger.repaired", **repair._asdict())
 
+    def _moved(self, changes: Sequence[AuditEvent], after: Aggregate) -> None:
+        causes = {str(change.cause) for change in changes}  # of the job and of its step: one
+        for kind in causes & _TIMEOUTS:
+            self._metrics.increment(TIMEOUTS, 1, kind=kind)
+        for change in changes:
+            if change.type is EventType.STEP_STATE_CHANGED:
+                self._step_moved(change, after)
+
     def _step_moved(self, change: AuditEvent, after: Aggregate) -> None:
-        if change.cause in _TIMEOUT_TRIGGERS:
-            self._metrics.increment(TIMEOUTS, 1, kind=str(change.cause))
         if change.target == StepState.FAILED_RETRY:
             self._metrics.increment(RETRIES, 1, reason=str(change.cause))
         phase = _PHASES.get((change.source, change.target))

@@ -109,6 +109,7 @@ class Dispatcher:
         try:
             async with asyncio.TaskGroup() as tasks:
                 listener = tasks.create_task(self._engine.ledger.listen(self.wake))
+                await asyncio.sleep(0)  # it listens before the first claim looks
                 end = self._engine.ledger.adopt(OutboxKind.DIRECTIVE, self._settings.lease, self)
                 try:
                     await self._claim_until_stopped(tasks)
@@ -190,11 +191,11 @@ class Dispatcher:
         if stored is None:
             await self._engine.ledger.discard([claim])
             return None
+        stored = await self._with_a_whole_lease(stored, claim)
         step = _wanted(stored, claim.row)
         if step is None:
             await self._end_unwanted(stored, claim)
             return None
-        step = await self._with_a_whole_lease(step, claim)
         message = self._message(claim, step)
         if len(message.body) > DIRECTIVE_LIMIT:
             await self._fail(claim, ErrorCode.DIRECTIVE_TOO_LARGE, f"{len(message.body)} bytes")
@@ -216,15 +217,16 @@ class Dispatcher:
         event = OutboxSent if is_out else OutboxSuperseded
         await self._engine.apply(claim.job_id, event(*_identity(row)), claim)
 
-    async def _with_a_whole_lease(self, step: Step, claim: Claim) -> Step:
+    async def _with_a_whole_lease(self, stored: Stored, claim: Claim) -> Stored:
         """A directive that waited long must not reach its service with a lease that is over."""
+        step = _wanted(stored, claim.row)
+        if step is None or step.lease_expires_at is None:
+            return stored
         now, policy = self._engine.world.clock(), step.policy
-        ends = step.lease_expires_at
-        if ends is not None and now + policy.ack_timeout + policy.lease <= ends:
-            return step
+        if now + policy.ack_timeout + policy.lease <= step.lease_expires_at:
+            return stored
         event = PublishDelayed(*_identity(claim.row))
-        _, stored = await self._engine.apply(claim.job_id, event)
-        return stored.aggregate.active
+        return (await self._engine.apply(claim.job_id, event))[1]
 
     def _message(self, claim: Claim, step: Step) -> BusMessage:
         row = claim.row

@@ -10,7 +10,8 @@ is promised about order, and a message may come more than once: correctness neve
     BusError
     ├── BusUnavailable     unreachable or throttling: try again later; it may have been published
     ├── PublishRefused     no later try can succeed: too large, no such topic, not allowed
-    └── LockLost           the message is not held any more: leave it, it comes again
+    ├── LockLost           the message is not held any more: leave it, it comes again
+    └── Misused            the topology does not allow it: mend the call or the topology
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,10 @@ class BusUnavailable(BusError):
 
 class PublishRefused(BusError):
     """The bus will never take the message."""
+
+
+class Misused(BusError):
+    """No such subscription, or not one that is used in this way."""
 
 
 class LockLost(BusError):
@@ -78,7 +83,7 @@ class Bus(Protocol):
         self, topic: str, subscription: str, limit: int, wait: timedelta
     ) -> list[Delivery]:
         """Up to `limit` messages, each locked for the receiver; as soon as there is one, or empty
-        after `wait`. `BusUnavailable`; `PublishRefused` is never raised here."""
+        after `wait`. `BusUnavailable`, `Misused`."""
 
     async def complete(self, delivery: Delivery) -> None:
         """It is done with. `LockLost`."""

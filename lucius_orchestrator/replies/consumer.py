@@ -9,25 +9,28 @@ other.
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.errors import ContractError, ErrorCode
-from lucius_contract.messages import Reply, parse_reply
+from lucius_contract.messages import parse_reply
 from lucius_contract.routing import LANES, reply_topic
+from lucius_orchestrator.domain.events import ERROR_MESSAGE_LIMIT, ReplyEvent, from_reply
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.ports.bus import Bus, BusError, Delivery
-from lucius_orchestrator.ports.ledger import DeadLetterRow, LedgerError
+from lucius_orchestrator.ports.ledger import DeadLetterRow, LedgerError, LedgerUnavailable
+from lucius_outbox.publishing import is_cancelled
 
 SUBSCRIPTION = "lucius-invoker"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """Up to `at_once` messages of a lane are handled at a time. `wait` is how long one receive
+    """Up to `at_once` messages of a lane are held at a time. `wait` is how long one receive
     lasts when nothing comes; `pause` how long to wait when the bus or the ledger is away."""
 
     at_once: int = 64
@@ -36,12 +39,35 @@ class ConsumerSettings:
     lanes: tuple[int, ...] = tuple(range(LANES))
 
 
-class _OfJob(NamedTuple):
+class _Received(NamedTuple):
     """Replies of one job that were received together, or one message that is none."""
 
+    job_id: str
     deliveries: list[Delivery]
-    replies: list[Reply]
+    events: list[ReplyEvent]
     error: ContractError | None = None
+
+
+class _Room:
+    """How many messages of a lane are held, and may be."""
+
+    def __init__(self, size: int) -> None:
+        self.free = size
+        self._left = asyncio.Event()
+
+    def enter(self, count: int, task: asyncio.Task[None]) -> None:
+        self.free -= count
+
+        def leave(_: asyncio.Task[None]) -> None:
+            self.free += count
+            self._left.set()
+
+        task.add_done_callback(leave)
+
+    async def wait(self) -> None:
+        while self.free < 1:
+            self._left.clear()
+            await self._left.wait()
 
 
 class ReplyConsumer:
@@ -54,11 +80,14 @@ class ReplyConsumer:
         self._bus = bus
         self._settings = settings or ConsumerSettings()
         self._stopping = asyncio.Event()
+        self._receiving: set[asyncio.Task[list[Delivery]]] = set()
         self._stopped = asyncio.Event()
         self._stopped.set()
 
     async def stop(self) -> None:
         self._stopping.set()
+        for receiving in self._receiving:
+            receiving.cancel()
         await self._stopped.wait()
 
     async def run(self) -> None:
@@ -72,126 +101,126 @@ class ReplyConsumer:
 
     async def _consume(self, topic: str) -> None:
         """What was received is always handled; a receive that waits is given up at a stop."""
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            async with asyncio.TaskGroup() as handling:
-                held: set[asyncio.Task[None]] = set()
-                while not self._stopping.is_set():
-                    receiving = asyncio.create_task(self._receive(topic, len(held)))
-                    await asyncio.wait({receiving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                    for replies in _by_job(await self._received(receiving)):
-                        task = handling.create_task(self._handle(replies))
-                        held.add(task)
-                        task.add_done_callback(held.discard)
-                    while len(held) >= self._settings.at_once:
-                        await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
+        room = _Room(self._settings.at_once)
+        async with asyncio.TaskGroup() as handling:
+            while not self._stopping.is_set():
+                for received in _by_job(await self._receive(topic, room.free)):
+                    task = handling.create_task(self._handle(received))
+                    room.enter(len(received.deliveries), task)
+                await room.wait()
 
-    async def _receive(self, topic: str, held: int) -> list[Delivery]:
-        settings = self._settings
+    async def _receive(self, topic: str, limit: int) -> list[Delivery]:
+        wait = self._settings.wait
+        receiving = asyncio.create_task(self._bus.receive(topic, SUBSCRIPTION, limit, wait))
+        self._receiving.add(receiving)
         try:
-            return await self._bus.receive(
-                topic, SUBSCRIPTION, settings.at_once - held, settings.wait
-            )
+            return await receiving
         except BusError:
             await self._pause()
             return []
-
-    async def _received(self, receiving: asyncio.Task[list[Delivery]]) -> list[Delivery]:
-        if not receiving.done():
-            receiving.cancel()
-        try:
-            return await receiving
         except asyncio.CancelledError:
-            if self._stopping.is_set():
-                return []
-            raise
+            if is_cancelled():
+                raise
+            return []  # by `stop`
+        finally:
+            receiving.cancel()
+            self._receiving.discard(receiving)
 
-    async def _handle(self, received: _OfJob) -> None:
-        deliveries, replies, error = received
+    async def _handle(self, received: _Received) -> None:
         try:
-            if error is not None:
-                await self._refuse(deliveries[0], error)
-                return
-            for judged in await self._judge(replies, deliveries):
-                await self._complete(judged)
+            held = await self._judged(received)
+            for delivery in held:
+                await self._quietly(self._settled(delivery, received.error))
         except Exception as failure:
-            place = (deliveries[0].topic, deliveries[0].message.message_id)
-            self._engine.telemetry.reply_failed(*place, failure)
-            for delivery in deliveries:
-                await self._give_back(delivery)
+            self._engine.telemetry.reply_failed(received.deliveries[0].topic, failure)
+            for delivery in received.deliveries:
+                await self._quietly(self._bus.abandon(delivery))
 
-    async def _judge(
-        self, replies: Sequence[Reply], deliveries: Sequence[Delivery]
-    ) -> Sequence[Delivery]:
-        """The messages once they were judged; none if the consumer stops while the ledger is
-        away."""
+    async def _judged(self, received: _Received) -> Sequence[Delivery]:
+        """The messages that are still held once the ledger has what they say; none if the consumer
+        stops while the ledger is away."""
+        held: Sequence[Delivery] = received.deliveries
         while True:
             try:
-                await self._engine.judge(replies[0].job_id, replies)
+                await self._record(received)
             except LedgerError:
-                pass
-            except ContractError as error:
-                if error.code is not ErrorCode.UNAVAILABLE:
-                    return deliveries  # the job is gone
+                await self._pause()
             else:
-                return deliveries
-            await self._pause()
+                return held
             if self._stopping.is_set():
-                for delivery in deliveries:
-                    await self._give_back(delivery)
+                for delivery in held:
+                    await self._quietly(self._bus.abandon(delivery))
                 return ()
-            deliveries = [await self._bus.renew(delivery) for delivery in deliveries]
+            held = await self._renewed(held)
 
-    async def _complete(self, delivery: Delivery) -> None:
+    async def _record(self, received: _Received) -> None:
+        if received.error is not None:
+            await self._bury(received.deliveries[0], received.error)
+            return
         try:
-            await self._bus.complete(delivery)
-        except BusError:
-            return  # it comes again, and is recognised
+            await self._engine.judge(received.job_id, received.events)
+        except ContractError as error:
+            if error.code is ErrorCode.UNAVAILABLE:
+                raise LedgerUnavailable(str(error)) from error
+            # The job is gone. Nothing is left that the reply could be recorded with.
 
-    async def _refuse(self, delivery: Delivery, error: ContractError) -> None:
-        message, now = delivery.message, self._engine.world.clock()
+    async def _bury(self, delivery: Delivery, error: ContractError) -> None:
+        now = self._engine.world.clock()
+        digest = hashlib.sha256(delivery.message.body).hexdigest()
         letter = DeadLetterRow(
-            id=f"reply.{hashlib.sha256(message.body).hexdigest()}",
+            id=f"reply.{digest}",
             kind=DeadLetterKind.REPLY,
             tenant_id=None,
             job_id=None,
             step_id=None,
             attempt_no=None,
             code=error.code,
-            message=str(error)[:1024],
+            message=str(error)[:ERROR_MESSAGE_LIMIT],
             first_at=now,
             last_at=now,
         )
-        await self._engine.ledger.bury(letter)
-        self._engine.telemetry.unreadable(delivery.topic, message.message_id, error.code, error)
-        await self._bus.dead_letter(delivery, error.code, str(error)[:1024])
+        is_new = await self._engine.ledger.bury(letter)
+        self._engine.telemetry.unreadable(delivery.topic, digest, error, is_new=is_new)
 
-    async def _give_back(self, delivery: Delivery) -> None:
-        try:
-            await self._bus.abandon(delivery)
-        except BusError:
-            return  # its lock runs out
+    async def _renewed(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Those whose locks could be prolonged; the others come again."""
+        renewed = []
+        for delivery in deliveries:
+            try:
+                renewed.append(await self._bus.renew(delivery))
+            except BusError:
+                continue
+        return renewed
+
+    async def _settled(self, delivery: Delivery, error: ContractError | None) -> None:
+        if error is None:
+            await self._bus.complete(delivery)
+        else:
+            reason = str(error)[:ERROR_MESSAGE_LIMIT]
+            await self._bus.dead_letter(delivery, error.code, reason)
+
+    async def _quietly(self, settling: Awaitable[None]) -> None:
+        """What cannot be settled comes again, and is recognised."""
+        with suppress(BusError):
+            await settling
 
     async def _pause(self) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.pause.total_seconds()):
                 await self._stopping.wait()
-        except TimeoutError:
-            pass
 
 
-def _by_job(deliveries: Sequence[Delivery]) -> list[_OfJob]:
-    jobs: dict[str, _OfJob] = {}
-    unreadable: list[_OfJob] = []
+def _by_job(deliveries: Sequence[Delivery]) -> list[_Received]:
+    jobs: dict[str, _Received] = {}
+    unreadable: list[_Received] = []
     for delivery in deliveries:
         try:
             reply = parse_reply(delivery.message.body)
+            event = from_reply(reply)
         except ContractError as error:
-            unreadable.append(_OfJob([delivery], [], error))
+            unreadable.append(_Received("", [delivery], [], error))
             continue
-        of_job = jobs.setdefault(reply.job_id, _OfJob([], []))
-        of_job.deliveries.append(delivery)
-        of_job.replies.append(reply)
+        received = jobs.setdefault(reply.job_id, _Received(reply.job_id, [], []))
+        received.deliveries.append(delivery)
+        received.events.append(event)
     return [*jobs.values(), *unreadable]

@@ -27,12 +27,11 @@ class StaleDispatch(TimerSweeper):
             await self.engine.reschedule(stored, None)
             return False
         row = await self._row_to_act_on(job_id, timer)
-        acted = False
-        if row is not None:
-            decision, stored = await self.engine.apply(job_id, replace(timer, row=row))
-            acted = decision.writes
-        await self.engine.reschedule(stored, self._next_look(stored))
-        return acted
+        if row is None:
+            await self.engine.reschedule(stored, self._next_look(stored))
+            return False
+        decision, _ = await self.engine.apply(job_id, replace(timer, row=row))
+        return decision.writes
 
     async def _row_to_act_on(self, job_id: str, timer: DispatchStale) -> OutboxState | None:
         status = await self.engine.ledger.directive(job_id, timer.step_id, timer.attempt_no)

@@ -218,6 +218,10 @@ class Detour:
         async with asyncio.timeout(DEADLINE), self._changed:
             await self._changed.wait_for(lambda: sum(self.calls[verb] for verb in verbs) >= times)
 
+    def adopt(self, *arguments: Any) -> Callable[[], None]:
+        end: Callable[[], None] = self._target.adopt(*arguments)  # type: ignore[attr-defined]
+        return end
+
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
         async def call(*arguments: Any) -> Any:
             try:

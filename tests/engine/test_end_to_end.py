@@ -19,7 +19,7 @@ from lucius_orchestrator.adapters.bus.topology import lane_topology
 from lucius_orchestrator.adapters.ledger.memory import MemoryLedger
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
-from lucius_orchestrator.bootstrap import real_world, running
+from lucius_orchestrator.bootstrap import Part, real_world, running
 from lucius_orchestrator.domain.aggregate import Aggregate, StepPolicy
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, plan_request
@@ -131,7 +131,7 @@ async def test_a_protocol_of_unknown_steps_runs_from_its_file_alone(
     bus.apply(lane_topology(services))
     async with opened(backend, tmp_path) as ledger:
         engine = LedgerEngine(ledger, world)
-        parts = [
+        parts: list[Part] = [
             ReplyConsumer(engine, bus),
             Dispatcher(engine, bus),
             SweeperRunner(all_sweepers(engine), engine.telemetry),

@@ -263,7 +263,9 @@ class Office:
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
         self.outcomes: list[Callable[[], Awaitable[None]]] = []
-        self.mailboxes = Mailboxes(self._work)
+        self.open = asyncio.Event()
+        self.open.set()
+        self.mailboxes = Mailboxes(self._work, self._ready)
 
     def send(
         self, name: str, job_id: str = "job", claim: Claim | None = None
@@ -280,6 +282,10 @@ class Office:
 
         self.outcomes.append(wait)
         return go_on
+
+    async def _ready(self) -> None:
+        if not self.open.is_set():
+            await self.open.wait()
 
     async def _work(self, _job_id: str, letters: Sequence[Letter[str]]) -> list[str]:
         names = [str(getattr(event, "by", None)) for one in letters for event in one.events]
@@ -310,6 +316,29 @@ async def test_letters_that_gather_are_worked_on_together_in_order() -> None:
     go_on.set()
     assert await answers(*tasks) == ["done a", "done b", "done c", "done d"]
     assert office.batches == [["a"], ["b", "c", "d"]]
+
+
+async def test_what_comes_before_the_ledger_is_ready_is_worked_on_together() -> None:
+    office = Office()
+    office.open.clear()
+    tasks = [office.send(name) for name in "abc"]
+    await turns()
+    assert office.batches == []
+    office.open.set()
+    assert await answers(*tasks) == ["done a", "done b", "done c"]
+    assert office.batches == [["a", "b", "c"]]
+
+
+async def test_one_who_gives_up_while_the_ledger_is_not_ready_passes_its_turn_on() -> None:
+    office = Office()
+    office.open.clear()
+    first, second = office.send("a"), office.send("b")
+    await turns()
+    first.cancel()
+    await turns()
+    office.open.set()
+    assert await answers(second) == ["done b"]
+    assert office.batches == [["b"]]
 
 
 async def test_letters_of_other_jobs_do_not_wait() -> None:

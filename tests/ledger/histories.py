@@ -49,6 +49,7 @@ from lucius_orchestrator.ports.ledger import (
 from tests.ledger.backends import Backend, Clock
 from tests.ledger.jobs import DIRECTIVE, MANY, Story, Submission, World
 from tests.ledger.model import Holder, Model, Row
+from tests.ledger.test_adoption import Nursery
 from tests.ledger.test_dead_letters import a_letter
 from tests.ledger.view import on_the_wire, view
 
@@ -85,6 +86,8 @@ class Histories(RuleBasedStateMachine):
         self.backend = self.run(type(self).open_backend(self.clock))
         self.ledgers: list[Ledger] = [self.backend.ledger, self.run(self.backend.reopen())]
         self.world = World(self.backend.ledger, self.clock)
+        self.nursery = Nursery(room=0)
+        self.ledgers[0].adopt(DIRECTIVE, LEASE, self.nursery)
 
     def teardown(self) -> None:
         if hasattr(self, "backend"):
@@ -112,6 +115,21 @@ class Histories(RuleBasedStateMachine):
         self.run(story.commit(decision, held.claim if held else None))
         self.stored[story.job_id].append(story.stored)
         self.model.commit(story.job_id, decision, held.holder if held else None)
+        self.keep_what_was_adopted()
+
+    def keep_what_was_adopted(self) -> None:
+        holder = (0, next(self.claim_numbers))
+        for claim in self.nursery.taken:
+            self.keep(holder, claim)
+        self.nursery.taken.clear()
+
+    def keep(self, holder: Holder, claim: Claim) -> None:
+        row = self.model.rows[claim.row.outbox_id]
+        assert row.claimable(self.clock.now)
+        assert claim.tries == row.tries
+        assert on_the_wire(claim.row) == on_the_wire(row.directive)
+        row.holder, row.until = holder, self.clock.now + LEASE
+        self.held.append(Held(holder, claim))
 
     @rule(
         process=PROCESSES,
@@ -152,6 +170,12 @@ class Histories(RuleBasedStateMachine):
         assert created.stored is not None
         self.model.create(submission.reservation, new)
         self.stored[created.job_id] = [created.stored]
+        self.keep_what_was_adopted()
+
+    @rule(room=st.sampled_from([0, MANY]))
+    def adopt(self, room: int) -> None:
+        """The first process begins or ceases to take rows at their birth."""
+        self.nursery.room = room
 
     @precondition(lambda self: self.stored)
     @rule(data=st.data(), process=PROCESSES, reply=REPLIES)
@@ -231,11 +255,7 @@ class Histories(RuleBasedStateMachine):
         expected = {k: row for k, row in self.model.rows.items() if row.claimable(now)}
         assert sorted(claim.row.outbox_id for claim in claims) == sorted(expected)
         for claim in claims:
-            row = expected[claim.row.outbox_id]
-            assert claim.tries == row.tries
-            assert on_the_wire(claim.row) == on_the_wire(row.directive)
-            row.holder, row.until = (process, number), now + LEASE
-            self.held.append(Held((process, number), claim))
+            self.keep((process, number), claim)
 
     def draw_held(self, data: st.DataObject) -> tuple[Held, Row | None]:
         held = data.draw(st.sampled_from(self.held))

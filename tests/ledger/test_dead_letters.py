@@ -11,6 +11,7 @@ from lucius_orchestrator.ports.ledger import (
     DeadLetterQuery,
     DeadLetterRow,
     InvalidCursor,
+    JobQuery,
     Ledger,
     dead_letter_rows,
 )
@@ -201,3 +202,21 @@ async def test_what_no_ledger_gave_is_an_invalid_cursor(ledger: Ledger, cursor: 
     await ledger.bury(UNREADABLE)
     with pytest.raises(InvalidCursor):
         await ledger.dead_letters(DeadLetterQuery(cursor=cursor))
+
+
+async def test_a_cursor_of_the_jobs_or_half_a_cursor_is_none_of_the_letters(
+    ledger: Ledger, world: World
+) -> None:
+    await world.create_many(2)
+    for number in range(2):
+        await ledger.bury(a_letter(number))
+    of_jobs = (await ledger.jobs(JobQuery(limit=1))).cursor
+    of_letters = (await ledger.dead_letters(DeadLetterQuery(limit=1))).cursor
+    assert of_jobs is not None
+    assert of_letters is not None
+    for cursor in (of_jobs, of_letters[:-3], of_letters[3:]):
+        with pytest.raises(InvalidCursor):
+            await ledger.dead_letters(DeadLetterQuery(cursor=cursor))
+    for cursor in (of_letters, of_jobs[:-3], of_jobs[3:]):
+        with pytest.raises(InvalidCursor):
+            await ledger.jobs(JobQuery(cursor=cursor))

@@ -1,16 +1,9 @@
-"""What only this bus says, beside the errors of the port.
+"""What only this bus says, beside the errors of the port."""
 
-BusError
-├── Misused             the topology does not allow it: mend the call or the topology
-└── SessionUnavailable  another receiver holds the session, or none is free: try again later
-"""
+from lucius_orchestrator.ports.bus import BusError, Misused
 
-from lucius_orchestrator.ports.bus import BusError
-
-
-class Misused(BusError):
-    """No such subscription, or not one that is used in this way."""
+__all__ = ["Misused", "SessionUnavailable"]
 
 
 class SessionUnavailable(BusError):
-    """No session can be held now."""
+    """Another receiver holds the session, or none is free: try again later."""
