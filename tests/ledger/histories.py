@@ -49,7 +49,7 @@ from lucius_orchestrator.ports.ledger import (
 from tests.ledger.backends import Backend, Clock
 from tests.ledger.jobs import DIRECTIVE, MANY, Story, Submission, World
 from tests.ledger.model import Holder, Model, Row
-from tests.ledger.test_adoption import Nursery
+from tests.ledger.test_claims_at_birth import Nursery
 from tests.ledger.test_dead_letters import a_letter
 from tests.ledger.view import on_the_wire, view
 
