@@ -157,8 +157,8 @@ def armed(aggregate: Aggregate) -> Iterator[Timer]:
     for deadline, kind in deadlines(aggregate):
         if kind is TimerKind.SLA:
             yield SlaExceeded(deadline)
-        elif step.lease_id is not None:
-            yield _EVENTS[kind](step.step_id, step.attempt_no, step.lease_id, deadline)
+        else:
+            yield _EVENTS[kind](step.step_id, step.attempt_no, step.lease_id or "", deadline)
 
 
 def next_due(aggregate: Aggregate) -> Due | None:
@@ -171,23 +171,20 @@ def deadlines(aggregate: Aggregate) -> list[Due]:
     job, step = aggregate.job, aggregate.active
     if job.state in TERMINAL_JOB_STATES or job.engine is not Engine.LEDGER:
         return []  # another engine keeps its own time
-    found = [Due(job.sla_deadline, TimerKind.SLA)]
+    found = ((job.sla_deadline, TimerKind.SLA), *_of_attempt(job.state, step))
+    return [Due(at, kind) for at, kind in found if at is not None]
+
+
+def _of_attempt(job_state: JobState, step: Step) -> tuple[tuple[datetime | None, TimerKind], ...]:
     if step.state is StepState.DISPATCHING:
-        found.append(Due(step.stale_at, TimerKind.DISPATCH))
-    elif step.state is StepState.AWAITING_ACK and step.ack_deadline:
-        found.append(Due(step.ack_deadline, TimerKind.ACK))
-    elif step.state is StepState.IN_PROGRESS:
-        if step.lease_expires_at:
-            found.append(Due(step.lease_expires_at, TimerKind.LEASE))
-        if step.ceiling_at:
-            found.append(Due(step.ceiling_at, TimerKind.CEILING))
-    elif (
-        step.state is StepState.FAILED_RETRY
-        and step.next_attempt_at
-        and job.state in ADVANCING_JOB_STATES
-    ):
-        found.append(Due(step.next_attempt_at, TimerKind.RETRY))
-    return found
+        return ((step.stale_at, TimerKind.DISPATCH),)
+    if step.state is StepState.AWAITING_ACK:
+        return ((step.ack_deadline, TimerKind.ACK),)
+    if step.state is StepState.IN_PROGRESS:
+        return (step.lease_expires_at, TimerKind.LEASE), (step.ceiling_at, TimerKind.CEILING)
+    if step.state is StepState.FAILED_RETRY and job_state in ADVANCING_JOB_STATES:
+        return ((step.next_attempt_at, TimerKind.RETRY),)
+    return ()
 
 
 def _due(draft: Draft, event: AttemptTimer, deadline: datetime | None) -> bool:

@@ -171,9 +171,9 @@ class LedgerEngine:
             raise ContractError(ErrorCode.JOB_NOT_FOUND, f"there is no job {job_id}")
         return stored
 
-    async def peek(self, job_id: str) -> Stored | None:
-        """The job as it was last seen, or is stored. What is decided on it must be committed."""
-        return self._recent.get(job_id) or await self.ledger.load(job_id)
+    def recall(self, job_id: str) -> Stored | None:
+        """The job as this process has last seen it; another may have moved it since."""
+        return self._recent.get(job_id)
 
     async def apply(
         self, job_id: str, event: Event, claim: Claim | None = None

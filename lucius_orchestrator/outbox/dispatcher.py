@@ -171,12 +171,26 @@ class Dispatcher:
 
     async def _deliver(self, claims: Sequence[Claim]) -> None:
         """Whatever happens here, what is not settled is claimed again when its lease is over."""
+        prepared = [self._prepare_from_memory(claim) for claim in claims]
+        others = [claim for claim, ready in zip(claims, prepared, strict=True) if ready is None]
+        if others:
+            prepared += await asyncio.gather(*map(self._guarded_prepare, others))
         lanes: dict[str, list[_Ready]] = {}
-        for claim in claims:
-            ready = await self._guarded_prepare(claim)
+        for ready in prepared:
             if ready is not None:
-                lanes.setdefault(claim.row.topic, []).append(ready)
+                lanes.setdefault(ready.claim.row.topic, []).append(ready)
         await asyncio.gather(*(self._publish(topic, batch) for topic, batch in lanes.items()))
+
+    def _prepare_from_memory(self, claim: Claim) -> _Ready | None:
+        """For a job that has not moved since this process committed it, as is usual; None: look."""
+        stored = self._engine.recall(claim.job_id)
+        if stored is None or stored.version != claim.version:
+            return None
+        step = _wanted(stored, claim.row)
+        if step is None or self._is_late(step):
+            return None
+        message = self._message(claim, step)
+        return _Ready(claim, message) if len(message.body) <= DIRECTIVE_LIMIT else None
 
     async def _guarded_prepare(self, claim: Claim) -> _Ready | None:
         try:
@@ -187,7 +201,7 @@ class Dispatcher:
 
     async def _prepare(self, claim: Claim) -> _Ready | None:
         """The message to publish; None if there is nothing to publish, and the row has ended."""
-        stored = await self._look_at(claim)
+        stored = await self._engine.ledger.load(claim.job_id)
         if stored is None:
             await self._engine.ledger.discard([claim])
             return None
@@ -202,13 +216,6 @@ class Dispatcher:
             return None
         return _Ready(claim, message)
 
-    async def _look_at(self, claim: Claim) -> Stored | None:
-        """The job as it is now: remembered if it has not moved since, else read."""
-        stored = await self._engine.peek(claim.job_id)
-        if stored is not None and stored.version == claim.version:
-            return stored
-        return await self._engine.ledger.load(claim.job_id)
-
     async def _end_unwanted(self, stored: Stored, claim: Claim) -> None:
         row = claim.row
         step = stored.aggregate.step(row.step_id)
@@ -218,15 +225,16 @@ class Dispatcher:
         await self._engine.apply(claim.job_id, event(*_identity(row)), claim)
 
     async def _with_a_whole_lease(self, stored: Stored, claim: Claim) -> Stored:
-        """A directive that waited long must not reach its service with a lease that is over."""
         step = _wanted(stored, claim.row)
-        if step is None or step.lease_expires_at is None:
-            return stored
-        now, policy = self._engine.world.clock(), step.policy
-        if now + policy.ack_timeout + policy.lease <= step.lease_expires_at:
+        if step is None or not self._is_late(step):
             return stored
         event = PublishDelayed(*_identity(claim.row))
         return (await self._engine.apply(claim.job_id, event))[1]
+
+    def _is_late(self, step: Step) -> bool:
+        """Whether the directive would reach its service with less than a whole lease."""
+        now, policy, ends = self._engine.world.clock(), step.policy, step.lease_expires_at
+        return ends is not None and now + policy.ack_timeout + policy.lease > ends
 
     def _message(self, claim: Claim, step: Step) -> BusMessage:
         row = claim.row

@@ -46,7 +46,7 @@ async def submit_all(engine: LedgerEngine, jobs: int) -> None:
     """In an order of its own, so that the processes meet at some and not at others."""
     order = list(range(jobs))
     random.shuffle(order)
-    slots = asyncio.Semaphore(20)
+    slots = asyncio.Semaphore(8)
 
     async def submit(number: int) -> None:
         request = plan_request(
@@ -58,7 +58,7 @@ async def submit_all(engine: LedgerEngine, jobs: int) -> None:
         )
         async with slots:
             while not await accepted(engine, request):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.3)
 
     async with asyncio.TaskGroup() as tasks:
         for number in order:

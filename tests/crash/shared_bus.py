@@ -29,11 +29,21 @@ async def served(bus: MemoryBus, path: str) -> AsyncIterator[None]:
         finally:
             writer.close()
 
-    server = await asyncio.start_unix_server(serve, path)
+    serving: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(serve(reader, writer))
+        serving.add(task)
+        task.add_done_callback(serving.discard)
+
+    server = await asyncio.start_unix_server(accept, path)
     try:
         yield
     finally:
         server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 _numbers = itertools.count()
@@ -132,5 +142,7 @@ async def _read(reader: asyncio.StreamReader) -> Any:
 
 
 def _write(writer: asyncio.StreamWriter, value: Any) -> None:
+    if writer.is_closing():
+        return
     data = pickle.dumps(value)
     writer.write(len(data).to_bytes(_LENGTH) + data)

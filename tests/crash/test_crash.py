@@ -11,7 +11,8 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from sys import executable
 
@@ -21,7 +22,7 @@ from psycopg import AsyncConnection
 from lucius_contract.states import TERMINAL_JOB_STATES, TERMINAL_STEP_STATES, StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import lane_topology
+from lucius_orchestrator.adapters.bus.topology import Topology, lane_topology
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.ports.ledger import Ledger
 from tests.components import require
@@ -35,7 +36,8 @@ JOBS = 1000
 REPLICAS = 2
 KILLS = 12
 KILL_AFTER = (0.1, 1.5)  # seconds of a process's life
-DEADLINE = 150
+LOCK = timedelta(seconds=3)
+DEADLINE = 200
 _RESULTS = {
     StepTrigger.RESULT_SUCCEEDED,
     StepTrigger.RESULT_RETRYABLE,
@@ -51,6 +53,17 @@ async def store(backend: str, folder: Path) -> AsyncIterator[str]:
     require(is_available(), "PostgreSQL")
     with postgres_server() as uri:
         yield uri
+
+
+def topology() -> Topology:
+    """With short locks, so that what a killed process held is soon received again."""
+    usual = lane_topology(SERVICES).topics
+    return Topology(
+        {
+            topic: tuple(replace(s, lock_duration=LOCK, max_delivery_count=100) for s in settings)
+            for topic, settings in usual.items()
+        }
+    )
 
 
 class Killer:
@@ -143,7 +156,7 @@ async def test_killed_engines_lose_no_job_and_apply_no_result_twice(
     print(f"seed {seed}")
     chance = random.Random(seed)
     bus = MemoryBus(lambda: datetime.now(UTC))
-    bus.apply(lane_topology(SERVICES))
+    bus.apply(topology())
     service = UnreliableService(bus, chance)
     with tempfile.TemporaryDirectory(prefix="bus") as short:
         socket = f"{short}/bus"

@@ -58,6 +58,8 @@ HAPPENINGS: dict[str, Callable[[Scenario], Scenario]] = {
     "outbox sent": lambda s: s.sent(),
     "outbox failed": lambda s: s.unpublishable(),
     "outbox failed, too large": lambda s: s.unpublishable(ErrorCode.DIRECTIVE_TOO_LARGE),
+    "outbox superseded": lambda s: s.superseded(),
+    "publish delayed": lambda s: s.publish_delayed(),
     "dispatch stale, row PENDING": lambda s: _stale(s, OutboxState.PENDING),
     "dispatch stale, row SENT": lambda s: _stale(s, OutboxState.SENT),
     "ACK": lambda s: s.acked(),

@@ -26,7 +26,9 @@ from lucius_orchestrator.domain.events import (
     LeaseExpired,
     OutboxFailed,
     OutboxSent,
+    OutboxSuperseded,
     PauseRequested,
+    PublishDelayed,
     ResultReceived,
     ResumeRequested,
     RetryDue,
@@ -123,6 +125,12 @@ class Scenario:
 
     def unpublishable(self, code: ErrorCode = ErrorCode.DISPATCH_FAILED) -> "Scenario":
         return self.happens(OutboxFailed(*self.identity(), code, "refused by the bus"))
+
+    def superseded(self) -> "Scenario":
+        return self.happens(OutboxSuperseded(*self.identity()))
+
+    def publish_delayed(self) -> "Scenario":
+        return self.happens(PublishDelayed(*self.identity()))
 
     def acked(self) -> "Scenario":
         return self.happens(AckReceived(*self.identity(), TENANT))

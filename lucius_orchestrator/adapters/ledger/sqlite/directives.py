@@ -51,10 +51,11 @@ class SqliteDirectives:
         }
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
-        self._adoption = Adoption(kind, lease, adopter)
+        adoption = self._adoption = Adoption(kind, lease, adopter)
 
         def end() -> None:
-            self._adoption = None
+            if self._adoption is adoption:
+                self._adoption = None
 
         return end
 
