@@ -1,8 +1,9 @@
 """The ledger engine beside a Celery chain: jobs of three steps that do nothing, both durable.
 
 Ours: SQLite with `synchronous = FULL`, the memory bus, a service in the same process that answers
-every directive with ACK and RESULT on the reply topic; requests are parsed, validated, planned and
-submitted, `IN_FLIGHT` at a time. The peer: see `benchmarks.celery_peer`. They take turns.
+every directive with ACK and RESULT on the reply topic. Requests, which the API has read, are
+checked against their protocol, planned and submitted, `IN_FLIGHT` at a time. The peer: see
+`benchmarks.celery_peer`. They take turns.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pydantic_core
 
-from lucius_contract.envelope import parse_envelope
+from lucius_contract.envelope import Envelope, parse_envelope
 from lucius_contract.refs import RefPolicy
 from lucius_contract.routing import LANES, directive_topic, reply_topic
 from lucius_contract.states import TERMINAL_JOB_STATES
@@ -143,20 +143,20 @@ async def drive(ledger: Ledger, first: int, jobs: int) -> Measured:
     registry = YamlRegistry(None, StepPolicy())
     registry.load()
     snapshot = registry.snapshot()
-    requests = [request(number) for number in range(first, first + jobs)]
+    policy = RefPolicy()
+    envelopes = [parse_envelope(request(n), policy) for n in range(first, first + jobs)]
     async with _serving(bus), running([ReplyConsumer(engine, bus), Dispatcher(engine, bus)]):
         start, cpu = time.perf_counter(), time.process_time()
         async with asyncio.TaskGroup() as tasks:
-            for raw in requests:
+            for envelope in envelopes:
                 await finished.places.acquire()
-                tasks.create_task(_submit(engine, snapshot, raw))
+                tasks.create_task(_submit(engine, snapshot, envelope))
         await finished.all.wait()
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     return Measured(jobs / seconds, cpu / jobs)
 
 
-async def _submit(engine: LedgerEngine, snapshot: Snapshot, raw: bytes) -> None:
-    envelope = parse_envelope(raw, RefPolicy())
+async def _submit(engine: LedgerEngine, snapshot: Snapshot, envelope: Envelope) -> None:
     settings = PlanSettings("az://workspace")
     await engine.submit(
         plan_request(envelope, snapshot, settings, correlation_id="bench", traceparent=_TRACE)

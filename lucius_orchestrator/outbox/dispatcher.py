@@ -237,12 +237,11 @@ class Dispatcher:
         return ends is not None and now + policy.ack_timeout + policy.lease > ends
 
     def _message(self, claim: Claim, step: Step) -> BusMessage:
-        row = claim.row
-        body = dict(row.body)
-        if step.lease_expires_at is not None:
-            body["lease_expires_at"] = on_the_wire(step.lease_expires_at)
+        row, body = claim.row, claim.row.body
+        if step.lease_expires_at is not None and step.lease_expires_at != row.expires_at:
+            body = {**body, "lease_expires_at": on_the_wire(step.lease_expires_at)}
         if row.reply_via is ReplyVia.HTTP and self._reply_address is not None:
-            body.update(self._reply_address(claim.job_id, row))
+            body = {**body, **self._reply_address(claim.job_id, row)}
         return BusMessage(
             row.message_id,
             pydantic_core.to_json(body),

@@ -1,9 +1,15 @@
 """Group commit: writes of many callers in one transaction, so that durability costs one fsync.
 
-A caller's write waits in a queue. Whoever finds nobody at work takes all that wait, runs each under
-its own savepoint and commits them together; what arrives during the commit is the next group. Every
-caller is answered after the commit, also those whose write failed or found a conflict: what they
-were told depends on writes of the same group. A commit that fails fails all of them.
+A caller's write waits in a queue. Whoever finds nobody at work takes all that wait and commits them
+together; what arrives during the commit is the next group. Every caller is answered after the
+commit, also those whose write failed or found a conflict: what they were told depends on writes of
+the same group. A commit that fails fails all of them.
+
+Each member succeeds or fails as if under a savepoint of its own. But a savepoint makes SQLite copy
+every page that is changed under it, which costs more than the change; and members that fail hardly
+ever have changed anything: they find a conflict in their first statement. So a group is first run
+without. If a member fails after it has changed something, all is rolled back and the group is run
+again, this time each under its savepoint.
 
 The statements run in the event loop's thread and only the commit, which waits for the disk, in
 another. The other way round, each of the many short statements would give up the interpreter's lock
@@ -13,7 +19,7 @@ and a busy loop would give it back milliseconds later.
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -102,7 +108,7 @@ class GroupCommit:
         members = [self._waiting.popleft() for _ in range(count)]
         try:
             await self._begin()
-            outcomes = [self._run(member) for member in members]
+            outcomes = self._run_together(members) or await self._run_apart(members)
             await self._in_thread(self._connection.commit)
         except (sqlite3.Error, LedgerUnavailable) as error:
             self._roll_back()
@@ -125,7 +131,25 @@ class GroupCommit:
         finally:
             self._connection.execute("PRAGMA busy_timeout = 0")
 
-    def _run(self, member: _Member) -> _Outcome:
+    def _run_together(self, members: Sequence[_Member]) -> list[_Outcome] | None:
+        """None if one has failed half-way."""
+        connection, outcomes = self._connection, []
+        for member in members:
+            changes = connection.total_changes
+            try:
+                outcomes.append(_Outcome(member, member.work(connection), None))
+            except Exception as error:
+                if not connection.in_transaction or connection.total_changes != changes:
+                    return None
+                outcomes.append(_failed(member, error))
+        return outcomes
+
+    async def _run_apart(self, members: Sequence[_Member]) -> list[_Outcome]:
+        self._roll_back()
+        await self._begin()
+        return [self._run_alone(member) for member in members]
+
+    def _run_alone(self, member: _Member) -> _Outcome:
         connection = self._connection
         connection.execute("SAVEPOINT member")
         try:

@@ -66,8 +66,7 @@ def _assigned(names: Iterable[str]) -> str:
 
 
 RESERVE = """
-INSERT INTO lucius_ledger_idempotency (tenant_id, entry, content_hash, job_id)
-VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
+INSERT INTO lucius_ledger_idempotency (tenant_id, entry, content_hash, job_id) VALUES (?, ?, ?, ?)
 """
 FIND = """
 SELECT job_id, content_hash FROM lucius_ledger_idempotency WHERE tenant_id = ? AND entry = ?
@@ -79,8 +78,9 @@ DELETE FROM lucius_ledger_idempotency WHERE tenant_id = ? AND job_id = ? AND ent
 
 TAKE_SLOT = """
 INSERT INTO lucius_ledger_in_flight (scope, name, jobs) VALUES (?, ?, 1)
-ON CONFLICT DO UPDATE SET jobs = jobs + 1 WHERE jobs < ?
+ON CONFLICT DO UPDATE SET jobs = jobs + 1
 """
+TAKEN = "SELECT jobs FROM lucius_ledger_in_flight WHERE scope = ? AND name = ?"
 GIVE_SLOT = """
 UPDATE lucius_ledger_in_flight SET jobs = max(jobs - 1, 0) WHERE scope = ? AND name = ?
 """

@@ -31,7 +31,6 @@ from lucius_orchestrator.ports.ledger import (
 )
 from lucius_outbox.sqlite.times import microseconds
 
-_NO_LIMIT = 2**62
 Connection = sqlite3.Connection
 
 
@@ -42,11 +41,13 @@ def create(
     build: Callable[[str], NewJob],
     limits: Limits,
 ) -> tuple[Created, list[Claim]]:
-    tenant_id, entry, content_hash, job_id = reservation
-    if transaction.execute(sql.RESERVE, (tenant_id, entry, content_hash, job_id)).rowcount == 0:
-        return _earlier(transaction, reservation), []
+    job_id, entry = reservation.job_id, reservation.entry
+    earlier = _earlier(transaction, reservation)
+    if earlier is not None:
+        return earlier, []
     aggregate, decision = build(job_id)
-    _take_slots(transaction, aggregate, limits)
+    _take_slots(transaction, aggregate.job, limits)
+    transaction.execute(sql.RESERVE, reservation)
     due = next_due(aggregate)
     job_no = _insert(transaction, aggregate, entry, due)
     _write_events(transaction, job_no, decision.events)
@@ -134,21 +135,29 @@ def repair(transaction: Connection, limit: int) -> list[Repair]:
     return repairs
 
 
-def _earlier(transaction: Connection, reservation: Reservation) -> Created:
-    found = (reservation.tenant_id, reservation.entry)
-    job_id, content_hash = transaction.execute(sql.FIND, found).fetchone()
+def _earlier(transaction: Connection, reservation: Reservation) -> Created | None:
+    entry = (reservation.tenant_id, reservation.entry)
+    found = transaction.execute(sql.FIND, entry).fetchone()
+    if found is None:
+        return None
+    job_id, content_hash = found
     if content_hash != reservation.content_hash:
         raise IdempotencyConflict(job_id)
     return Created(job_id, None)
 
 
-def _take_slots(transaction: Connection, aggregate: Aggregate, limits: Limits) -> None:
-    in_order = (limits.tenant, limits.mode, limits.total)
-    for (scope, name), limit in zip(_slots(aggregate.job), in_order, strict=True):
-        most = _NO_LIMIT if limit is None else limit
-        taken = transaction.execute(sql.TAKE_SLOT, (scope.value, name, most)).rowcount
-        if most < 1 or not taken:
+def _take_slots(transaction: Connection, job: Job, limits: Limits) -> None:
+    """All of them, or none and nothing changed: what is refused most often is refused cheaply."""
+    slots, in_order = _slots(job), (limits.tenant, limits.mode, limits.total)
+    for (scope, name), limit in zip(slots, in_order, strict=True):
+        if limit is not None and _taken(transaction, scope, name) >= limit:
             raise Saturated(scope)
+    transaction.executemany(sql.TAKE_SLOT, [(scope.value, name) for scope, name in slots])
+
+
+def _taken(transaction: Connection, scope: Scope, name: str) -> int:
+    found = transaction.execute(sql.TAKEN, (scope.value, name)).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _slots(job: Job) -> tuple[tuple[Scope, str], ...]:
