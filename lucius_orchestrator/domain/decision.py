@@ -161,17 +161,17 @@ def merged_decision(decisions: Sequence[Decision]) -> Decision:
         return decisions[0]
     job: JobChanges = {}
     steps: dict[int, StepChanges] = {}
+    outbox: tuple[DirectiveRow, ...] = ()
+    marks: tuple[OutboxMark, ...] = ()
+    events: list[AuditEvent] = []
+    letters: tuple[DeadLetter, ...] = ()
     for decision in decisions:
         job.update(decision.job)
         for index, changes in decision.steps.items():
-            steps[index] = {**steps.get(index, {}), **changes}
-    return Decision(
-        job,
-        steps,
-        tuple(row for decision in decisions for row in decision.outbox),
-        tuple(mark for decision in decisions for mark in decision.marks),
-        tuple(event for decision in decisions for event in decision.events),
-        tuple(letter for decision in decisions for letter in decision.dead_letters),
-        None,
-        None,
-    )
+            earlier = steps.get(index)
+            steps[index] = changes if earlier is None else {**earlier, **changes}
+        outbox += decision.outbox
+        marks += decision.marks
+        events += decision.events
+        letters += decision.dead_letters
+    return Decision(job, steps, outbox, marks, tuple(events), letters, None, None)

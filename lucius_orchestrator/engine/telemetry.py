@@ -6,8 +6,9 @@ fields are attributes of the record (`extra`). Lease ids are shortened, payloads
 
 import logging
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from lucius_contract import routing
 from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.errors import ContractError
 from lucius_contract.messages import MessageType
@@ -137,8 +138,10 @@ class Telemetry:
         for letter in decision.dead_letters:
             self._dead_letter(letter, after)
 
-    def dispatched(self, lane: str, lags: Iterable[float]) -> None:
-        self._metrics.observe(DISPATCH_LAG, list(lags), lane=lane)
+    def dispatched(self, topic: str, lag: timedelta) -> None:
+        if self._measures:
+            lane = topic.removeprefix(routing.DIRECTIVE_TOPIC_PREFIX)
+            self._metrics.observe(DISPATCH_LAG, [lag.total_seconds()], lane=lane)
 
     def dispatch_failed(self, topic: str, count: int, error: Exception) -> None:
         self._tell(logging.WARNING, "dispatch.failed", topic=topic, count=count, error=_text(error))

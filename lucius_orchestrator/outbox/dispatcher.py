@@ -291,9 +291,7 @@ class Dispatcher:
         except (LedgerError, ContractError) as error:
             self._engine.telemetry.dispatch_failed(row.topic, 1, error)
             return
-        lag = self._engine.world.clock() - row.created_at
-        lane = row.topic.rpartition("p")[2]
-        self._engine.telemetry.dispatched(lane, [lag.total_seconds()])
+        self._engine.telemetry.dispatched(row.topic, self._engine.world.clock() - row.created_at)
 
     async def _guarded_fail(self, claim: Claim, message: str) -> None:
         try:

@@ -80,13 +80,13 @@ class SqliteRows:
         left out."""
         now, claim_no = self._now(), next(self._claim_nos)
         until = now + lease // _MICROSECOND
+        locked_until, created_at = moment(until), moment(now)
         claims = []
         for row, message in zip(new_rows(messages), messages, strict=True):
-            holder = (claim_no, self.worker_id, until)
-            values = (*row[:5], row.payload, *holder, now, now, now)
+            values = (*row[:5], row.payload, claim_no, self.worker_id, until, now, now, now)
             if transaction.execute(sql.ENQUEUE_CLAIMED, values).rowcount:
-                place = (*row[:5], None, message.payload, 1, 0, claim_no, False)
-                claims.append(Claimed(*place, moment(until), moment(now)))
+                held: Any = (1, 0, claim_no, False, locked_until, created_at)
+                claims.append(Claimed(*row[:5], None, message.payload, *held))
         return claims
 
     def ack(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:
