@@ -11,6 +11,7 @@ out already, is not published again.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -142,11 +143,9 @@ class Dispatcher:
         self.wake()
 
     async def _wait(self) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.poll_interval.total_seconds()):
                 await self._woken.wait()
-        except TimeoutError:
-            pass
 
     def _given(self) -> list[Claim]:
         """Rows that were claimed at birth; now and then none, so that others have their turn."""
@@ -171,7 +170,7 @@ class Dispatcher:
 
     async def _deliver(self, claims: Sequence[Claim]) -> None:
         """Whatever happens here, what is not settled is claimed again when its lease is over."""
-        prepared = [self._prepare_from_memory(claim) for claim in claims]
+        prepared = [self._quickly_prepared(claim) for claim in claims]
         others = [claim for claim, ready in zip(claims, prepared, strict=True) if ready is None]
         if others:
             prepared += await asyncio.gather(*map(self._guarded_prepare, others))
@@ -181,8 +180,14 @@ class Dispatcher:
                 lanes.setdefault(ready.claim.row.topic, []).append(ready)
         await asyncio.gather(*(self._publish(topic, batch) for topic, batch in lanes.items()))
 
+    def _quickly_prepared(self, claim: Claim) -> _Ready | None:
+        """From memory, for a job that has not moved since this process committed it, as is usual;
+        None: it must be looked at."""
+        with suppress(Exception):  # whatever is wrong is met again, and told, when it is looked at
+            return self._prepare_from_memory(claim)
+        return None
+
     def _prepare_from_memory(self, claim: Claim) -> _Ready | None:
-        """For a job that has not moved since this process committed it, as is usual; None: look."""
         stored = self._engine.recall(claim.job_id)
         if stored is None or stored.version != claim.version:
             return None
@@ -193,11 +198,14 @@ class Dispatcher:
         return _Ready(claim, message) if len(message.body) <= DIRECTIVE_LIMIT else None
 
     async def _guarded_prepare(self, claim: Claim) -> _Ready | None:
+        """One directive that cannot be prepared must not hold up the others: it waits."""
         try:
             return await self._prepare(claim)
         except (LedgerError, ContractError) as error:
             self._engine.telemetry.dispatch_failed(claim.row.topic, 1, error)
-            return None
+        except Exception as error:
+            await self._postpone(claim.row.topic, [claim], error)
+        return None
 
     async def _prepare(self, claim: Claim) -> _Ready | None:
         """The message to publish; None if there is nothing to publish, and the row has ended."""
@@ -262,7 +270,7 @@ class Dispatcher:
             else:
                 away.append(ready.claim)
         if away:
-            await self._postpone(topic, away, failed)
+            await self._postpone(topic, away, failed[away[0].row.message_id])
         await asyncio.gather(*sent)
 
     async def _unpublished(self, topic: str, messages: Sequence[BusMessage]) -> dict[str, BusError]:
@@ -274,10 +282,7 @@ class Dispatcher:
             return {message.message_id: away for message in messages}
         return {message.message_id: error for message, error in unpublished}
 
-    async def _postpone(
-        self, topic: str, claims: Sequence[Claim], errors: Mapping[str, BusError]
-    ) -> None:
-        error = errors[claims[0].row.message_id]
+    async def _postpone(self, topic: str, claims: Sequence[Claim], error: Exception) -> None:
         self._engine.telemetry.dispatch_failed(topic, len(claims), error)
         try:
             await self._engine.ledger.postpone(claims, str(error))

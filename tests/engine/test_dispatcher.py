@@ -532,3 +532,23 @@ async def test_a_directive_that_its_address_makes_too_large_fails_for_good(plane
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
         DispatcherSettings(**settings)
+
+
+async def test_a_directive_that_cannot_be_prepared_waits_and_holds_up_no_other(
+    plane: Plane,
+) -> None:
+    """A defect of ours in one of two: the other goes out, the dispatcher lives on."""
+    first = await plane.submit(request(idempotency_key="first"))
+    second = await plane.submit(request(idempotency_key="second"))
+
+    def broken_for_the_first(job_id: str, _row: object) -> dict[str, str]:
+        if job_id == first:
+            raise TypeError("a defect")
+        return {}
+
+    dispatcher = plane.another_dispatcher(reply_address=broken_for_the_first)
+    assert await dispatcher.run_once() == 2
+    assert [directive.job_id for directive in await plane.directives("ocr")] == [second]
+    assert await dispatcher.run_once() == 0
+    plane.later(seconds=31)
+    assert await dispatcher.run_once() == 1
