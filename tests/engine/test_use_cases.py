@@ -156,6 +156,19 @@ async def test_three_steps_lead_to_the_final_output(plane: Plane) -> None:
     ] * 3
 
 
+async def test_no_two_attempts_of_any_jobs_share_a_lease(plane: Plane) -> None:
+    leases = []
+    for number in range(3):
+        await plane.submit(request(**PIPELINE | {"idempotency_key": f"k-{number}"}))
+        leases += [(await serve(plane, name)).lease_id for name in ("ocr", "embedding", "sis")]
+        failing = await plane.working(request(idempotency_key=f"f-{number}"))
+        await plane.reply(result(failing, RETRY))
+        plane.later(minutes=2)
+        await plane.sweep_all()
+        leases += [failing.lease_id, (await serve(plane, "ocr")).lease_id]
+    assert len(set(leases)) == len(leases) == 15
+
+
 async def test_without_an_output_in_the_result_the_final_output_is_the_requests(
     plane: Plane,
 ) -> None:
