@@ -2,7 +2,7 @@
 
 The large ledger is a copy of the small one, into which a finished job's rows are multiplied: its
 steps, events, idempotency entry and delivered directives included. Then both do the same work, in
-turns.
+turns. Takes some seven minutes, and 16 GB below the folder for temporary files.
 """
 
 import asyncio

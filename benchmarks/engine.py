@@ -37,8 +37,8 @@ TENANTS = 50
 _TIMESTAMP = "2026-11-16T09:00:00Z"
 _TRACE = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
 _PAYLOAD = {
-    "ocr": {"languages": ["eng"], "dpi": 300},
-    "embedding": {"chunk_size": 200, "overlap": 20},
+    "ocr": {"dpi": 300},
+    "embedding": {"chunk_size": 200},
     "sis": {"prompt_set": [{"name": "total", "prompt": "What is due?", "output": "text"}]},
 }
 
@@ -76,15 +76,8 @@ def _replies(delivery: Delivery) -> Sequence[BusMessage]:
     names = ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id", "correlation_id")
     said = {name: directive[name] for name in names}
     said["timestamp"] = _TIMESTAMP
-    artifact = {
-        "name": "output.txt",
-        "uri": f"{directive['workspace_ref']['uri']}output.txt",
-        "sha256": "ab" * 32,
-        "size": 5,
-        "media_type": "text/plain",
-    }
     ack = {"type": "ACK", "status": "ACKED", **said}
-    result = {"type": "RESULT", "status": "SUCCEEDED", "artifacts": [artifact], **said}
+    result = {"type": "RESULT", "status": "SUCCEEDED", **said}
     key = delivery.message.message_id
     return [
         BusMessage(f"{key}.ACK", pydantic_core.to_json(ack)),
