@@ -251,3 +251,25 @@ async def test_ready_waits_for_the_group_that_is_being_written(
     connection.before_commit = None
     go_on.set()
     await asyncio.wait_for(asyncio.gather(writing, waiting), 20)
+
+
+async def test_when_the_loop_ends_nobody_waits_for_ever(
+    connection: Watched, path: Path, group: GroupCommit
+) -> None:
+    loop, begun, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+
+    def wait() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
+
+    connection.before_commit = wait
+    writing = asyncio.create_task(group.write(note(1)))
+    await asyncio.wait_for(begun.wait(), 20)
+    flushing = next(task for task in asyncio.all_tasks() if "_flush" in repr(task.get_coro()))
+    flushing.cancel()
+    await asyncio.wait({writing, flushing}, timeout=20)
+    assert writing.cancelled()
+    go_on.set()
+    async with asyncio.timeout(20):
+        while connection.commits == 0:  # the thread needs the loop to see that it may go on
+            await asyncio.sleep(0)

@@ -113,6 +113,10 @@ class GroupCommit:
         except (sqlite3.Error, LedgerUnavailable) as error:
             self._roll_back()
             outcomes = [_failed(member, error) for member in members]
+        except BaseException:  # the loop ends: nobody shall wait for an answer that never comes
+            for member in members:
+                member.answer.cancel()
+            raise
         for outcome in outcomes:
             _tell(outcome)
 
