@@ -31,6 +31,7 @@ from lucius_orchestrator.domain.events import (
     PublishDelayed,
 )
 from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.ports.bus import Bus, BusError, BusMessage, BusUnavailable, PublishRefused
 from lucius_orchestrator.ports.ledger import Claim, LedgerError, Stored
 
@@ -136,16 +137,11 @@ class Dispatcher:
                 self._batches.add(batch)
                 batch.add_done_callback(self._ended)
             else:
-                await self._wait()
+                await until_set(self._woken, self._settings.poll_interval)
 
     def _ended(self, batch: asyncio.Task[None]) -> None:
         self._batches.discard(batch)
         self.wake()
-
-    async def _wait(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.poll_interval.total_seconds()):
-                await self._woken.wait()
 
     def _given(self) -> list[Claim]:
         """Rows that were claimed at birth; now and then none, so that others have their turn."""

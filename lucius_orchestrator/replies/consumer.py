@@ -21,6 +21,7 @@ from lucius_contract.messages import parse_reply
 from lucius_contract.routing import LANES, reply_topic
 from lucius_orchestrator.domain.events import ERROR_MESSAGE_LIMIT, ReplyEvent, from_reply
 from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.ports.bus import Bus, BusError, Delivery
 from lucius_orchestrator.ports.ledger import DeadLetterRow, LedgerError, LedgerUnavailable
 from lucius_outbox.publishing import is_cancelled
@@ -116,7 +117,7 @@ class ReplyConsumer:
         try:
             return await receiving
         except BusError:
-            await self._pause()
+            await until_set(self._stopping, self._settings.pause)
             return []
         except asyncio.CancelledError:
             if is_cancelled():
@@ -138,13 +139,13 @@ class ReplyConsumer:
 
     async def _judged(self, received: _Received) -> Sequence[Delivery]:
         """The messages that are still held once the ledger has what they say; none if the consumer
-        stops while the ledger is away."""
+        stops while the ledger is away, or if all locks were lost: then they come again."""
         held: Sequence[Delivery] = received.deliveries
-        while True:
+        while held:
             try:
                 await self._record(received)
             except LedgerError:
-                await self._pause()
+                await until_set(self._stopping, self._settings.pause)
             else:
                 return held
             if self._stopping.is_set():
@@ -152,6 +153,7 @@ class ReplyConsumer:
                     await self._quietly(self._bus.abandon(delivery))
                 return ()
             held = await self._renewed(held)
+        return ()
 
     async def _record(self, received: _Received) -> None:
         if received.error is not None:
@@ -203,11 +205,6 @@ class ReplyConsumer:
         """What cannot be settled comes again, and is recognised."""
         with suppress(BusError):
             await settling
-
-    async def _pause(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.pause.total_seconds()):
-                await self._stopping.wait()
 
 
 def _by_job(deliveries: Sequence[Delivery]) -> list[_Received]:

@@ -8,6 +8,7 @@ from typing import Protocol
 from lucius_contract import timeouts
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.telemetry import Telemetry
+from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from lucius_orchestrator.sweepers.cancelling import Cancelling
 from lucius_orchestrator.sweepers.due_retries import DueRetries
@@ -86,10 +87,10 @@ class SweeperRunner:
     async def _sweep(self, sweeper: Runnable) -> None:
         interval = self._intervals.get(sweeper.name, sweeper.interval)
         if sweeper.waits_for_recovery:
-            await self._pause(self._grace)
+            await until_set(self._stopping, self._grace)
         while not self._stopping.is_set():
             if not await self._round(sweeper):
-                await self._pause(interval)
+                await until_set(self._stopping, interval)
 
     async def _round(self, sweeper: Runnable) -> int:
         try:
@@ -97,10 +98,3 @@ class SweeperRunner:
         except Exception as error:
             self._telemetry.sweeper_failed(sweeper.name, None, error)
             return 0
-
-    async def _pause(self, duration: timedelta) -> None:
-        try:
-            async with asyncio.timeout(duration.total_seconds()):
-                await self._stopping.wait()
-        except TimeoutError:
-            pass

@@ -60,6 +60,18 @@ async def group(connection: Watched) -> AsyncIterator[GroupCommit]:
     await writer.close()
 
 
+def held_at_commit(connection: Watched) -> tuple[asyncio.Event, asyncio.Event]:
+    """The first event is set when the commit begins, which then waits for the second."""
+    loop, begun, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+
+    def wait() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
+
+    connection.before_commit = wait
+    return begun, go_on
+
+
 def note(number: int) -> Work:
     return lambda transaction: transaction.execute("INSERT INTO notes VALUES (?)", (number,))
 
@@ -100,13 +112,7 @@ async def test_writes_that_come_together_share_one_commit(
 async def test_what_arrives_during_a_commit_is_the_next_group(
     group: GroupCommit, connection: Watched
 ) -> None:
-    loop, begun, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-
-    def wait() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
-
-    connection.before_commit = wait
+    begun, go_on = held_at_commit(connection)
     first = asyncio.create_task(group.write(note(0)))
     await asyncio.wait_for(begun.wait(), 20)
     connection.before_commit = None
@@ -120,13 +126,7 @@ async def test_nobody_is_answered_before_the_commit(
     group: GroupCommit, connection: Watched
 ) -> None:
     """Neither who wrote nor who found a conflict."""
-    loop, begun, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-
-    def wait() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
-
-    connection.before_commit = wait
+    begun, go_on = held_at_commit(connection)
     tasks = [asyncio.create_task(group.write(work)) for work in (note(1), refused)]
     await asyncio.wait_for(begun.wait(), 20)
     assert [task.done() for task in tasks] == [False, False]
@@ -236,13 +236,7 @@ async def test_ready_waits_for_the_group_that_is_being_written(
     group: GroupCommit, connection: Watched
 ) -> None:
     await group.ready()
-    loop, begun, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-
-    def wait() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
-
-    connection.before_commit = wait
+    begun, go_on = held_at_commit(connection)
     writing = asyncio.create_task(group.write(note(1)))
     await asyncio.wait_for(begun.wait(), 20)
     waiting = asyncio.create_task(group.ready())
@@ -256,13 +250,7 @@ async def test_ready_waits_for_the_group_that_is_being_written(
 async def test_when_the_loop_ends_nobody_waits_for_ever(
     connection: Watched, path: Path, group: GroupCommit
 ) -> None:
-    loop, begun, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-
-    def wait() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
-
-    connection.before_commit = wait
+    begun, go_on = held_at_commit(connection)
     writing = asyncio.create_task(group.write(note(1)))
     await asyncio.wait_for(begun.wait(), 20)
     flushing = next(task for task in asyncio.all_tasks() if "_flush" in repr(task.get_coro()))
