@@ -16,7 +16,7 @@ from benchmarks.report import report
 from lucius_orchestrator.bootstrap import calm_the_collector
 
 TARGET = 5.0
-JOBS, PEER_JOBS, ROUNDS = 3000, 300, 5
+JOBS, PEER_JOBS, ROUNDS = 2000, 200, 11
 
 
 def main() -> None:

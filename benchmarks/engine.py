@@ -72,16 +72,17 @@ class ScriptedService:
 
 
 def _replies(delivery: Delivery) -> Sequence[BusMessage]:
-    directive = pydantic_core.from_json(delivery.message.body)
-    names = ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id", "correlation_id")
-    said = {name: directive[name] for name in names}
-    said["timestamp"] = _TIMESTAMP
-    ack = {"type": "ACK", "status": "ACKED", **said}
-    result = {"type": "RESULT", "status": "SUCCEEDED", **said}
+    """Written without an encoder: what a service costs is not what is measured."""
+    said = pydantic_core.from_json(delivery.message.body)
+    rest = (
+        f'"jobId":"{said["jobId"]}","stepId":"{said["stepId"]}","tenant_id":"{said["tenant_id"]}",'
+        f'"attempt_no":{said["attempt_no"]},"lease_id":"{said["lease_id"]}",'
+        f'"correlation_id":"{said["correlation_id"]}","timestamp":"{_TIMESTAMP}"}}'
+    )
     key = delivery.message.message_id
     return [
-        BusMessage(f"{key}.ACK", pydantic_core.to_json(ack)),
-        BusMessage(f"{key}.RESULT", pydantic_core.to_json(result)),
+        BusMessage(f"{key}.ACK", f'{{"type":"ACK","status":"ACKED",{rest}'.encode()),
+        BusMessage(f"{key}.RESULT", f'{{"type":"RESULT","status":"SUCCEEDED",{rest}'.encode()),
     ]
 
 

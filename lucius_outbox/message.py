@@ -117,7 +117,7 @@ class NewRow(NamedTuple):
 
 def new_rows(messages: Sequence[Message]) -> list[NewRow]:
     """Every message checked, before any of them is written."""
-    bodies = [_checked(message) for message in messages]
+    bodies = [checked(message) for message in messages]
     return [
         NewRow(new_id, namespace, topic, tenant_id, dedupe_key, ordering_key, body, not_before)
         for new_id, body, (
@@ -159,7 +159,7 @@ def _with_dashes(prefix: str, random: str) -> str:
     return f"{prefix}{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
 
 
-def _checked(message: Message) -> str:
+def checked(message: Message) -> str:
     """The payload as JSON text; InvalidMessage if anything about the message is wrong."""
     namespace, topic, payload, tenant_id, dedupe_key, ordering_key, not_before = message
     _check_text("namespace", namespace)

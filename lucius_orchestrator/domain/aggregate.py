@@ -151,8 +151,7 @@ class Job:
     completed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(NamedTuple):
     job: Job
     steps: tuple[Step, ...]
 
@@ -174,6 +173,5 @@ Row = TypeVar("Row", Step, Job)
 def evolve(row: Row, changes: Mapping[str, Any]) -> Row:
     """A copy of the row with some fields changed."""
     copy = object.__new__(type(row))
-    copy.__dict__.update(row.__dict__)
-    copy.__dict__.update(changes)
+    object.__setattr__(copy, "__dict__", {**row.__dict__, **changes})
     return copy

@@ -1,8 +1,7 @@
 """A decision in the making: collects what changes, hop by hop, each checked against its table."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from lucius_contract.audit import DeadLetterKind, EventType, Verdict
 from lucius_contract.errors import ErrorCode
@@ -28,8 +27,7 @@ RECORDED_SINGLY = 50
 _CANCEL_REQUESTED = frozenset({JobState.CANCELLING, JobState.CANCELLED})
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(NamedTuple):
     """What a decision may need that is new: a lease id, and where in the jitter's range to fall."""
 
     lease_id: str

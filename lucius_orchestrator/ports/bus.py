@@ -15,11 +15,11 @@ is promised about order, and a message may come more than once: correctness neve
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 Properties = Mapping[str, str | int]
+_NO_PROPERTIES: Properties = {}  # shared: properties are only read
 
 
 class BusError(Exception):
@@ -42,20 +42,18 @@ class LockLost(BusError):
     """The lock ran out, or the message was settled before."""
 
 
-@dataclass(frozen=True, slots=True)
-class BusMessage:
+class BusMessage(NamedTuple):
     """What is published. `expires_at`: after this nobody needs it any more."""
 
     message_id: str
     body: bytes
-    properties: Properties = field(default_factory=dict)
+    properties: Properties = _NO_PROPERTIES
     partition_key: str | None = None
     session_id: str | None = None
     expires_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """A message that a receiver holds. `token` is how the bus knows the lock again."""
 
     message: BusMessage
@@ -63,7 +61,7 @@ class Delivery:
     subscription: str
     delivery_count: int
     locked_until: datetime
-    token: object = field(repr=False)
+    token: object
 
 
 class Unpublished(NamedTuple):

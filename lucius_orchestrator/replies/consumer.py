@@ -9,7 +9,7 @@ other.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -131,11 +131,10 @@ class ReplyConsumer:
         try:
             held = await self._judged(received)
             for delivery in held:
-                await self._quietly(self._settled(delivery, received.error))
+                await self._settle(delivery, received.error)
         except Exception as failure:
             self._engine.telemetry.reply_failed(received.deliveries[0].topic, failure)
-            for delivery in received.deliveries:
-                await self._quietly(self._bus.abandon(delivery))
+            await self._abandon(received.deliveries)
 
     async def _judged(self, received: _Received) -> Sequence[Delivery]:
         """The messages that are still held once the ledger has what they say; none if the consumer
@@ -149,8 +148,7 @@ class ReplyConsumer:
             else:
                 return held
             if self._stopping.is_set():
-                for delivery in held:
-                    await self._quietly(self._bus.abandon(delivery))
+                await self._abandon(held)
                 return ()
             held = await self._renewed(held)
         return ()
@@ -194,17 +192,19 @@ class ReplyConsumer:
                 continue
         return renewed
 
-    async def _settled(self, delivery: Delivery, error: ContractError | None) -> None:
-        if error is None:
-            await self._bus.complete(delivery)
-        else:
-            reason = str(error)[:ERROR_MESSAGE_LIMIT]
-            await self._bus.dead_letter(delivery, error.code, reason)
-
-    async def _quietly(self, settling: Awaitable[None]) -> None:
+    async def _settle(self, delivery: Delivery, error: ContractError | None) -> None:
         """What cannot be settled comes again, and is recognised."""
         with suppress(BusError):
-            await settling
+            if error is None:
+                await self._bus.complete(delivery)
+            else:
+                reason = str(error)[:ERROR_MESSAGE_LIMIT]
+                await self._bus.dead_letter(delivery, error.code, reason)
+
+    async def _abandon(self, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            with suppress(BusError):
+                await self._bus.abandon(delivery)
 
 
 def _by_job(deliveries: Sequence[Delivery]) -> list[_Received]:

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from lucius_outbox.errors import LeaseLost, OnDeadFailed, ReplayForbidden
-from lucius_outbox.message import Claimed, Dead, Failure, Message, new_rows
+from lucius_outbox.message import Claimed, Dead, Failure, Message, checked, new_ids
 from lucius_outbox.redaction import redacted
 from lucius_outbox.retry import RetryPolicy
 from lucius_outbox.sqlite import statements as sql
@@ -80,13 +80,14 @@ class SqliteRows:
         left out."""
         now, claim_no = self._now(), next(self._claim_nos)
         until = now + lease // _MICROSECOND
-        locked_until, created_at = moment(until), moment(now)
+        held: Any = (1, 0, claim_no, False, moment(until), moment(now))
+        bodies = [checked(message) for message in messages]
         claims = []
-        for row, message in zip(new_rows(messages), messages, strict=True):
-            values = (*row[:5], row.payload, claim_no, self.worker_id, until, now, now, now)
+        for new_id, body, message in zip(new_ids(len(messages)), bodies, messages, strict=True):
+            row = (new_id, message.namespace, message.topic, message.tenant_id, message.dedupe_key)
+            values = (*row, body, claim_no, self.worker_id, until, now, now, now)
             if transaction.execute(sql.ENQUEUE_CLAIMED, values).rowcount:
-                held: Any = (1, 0, claim_no, False, locked_until, created_at)
-                claims.append(Claimed(*row[:5], None, message.payload, *held))
+                claims.append(Claimed(*row, None, message.payload, *held))
         return claims
 
     def ack(self, transaction: sqlite3.Connection, claims: Sequence[Claimed]) -> None:

@@ -1,8 +1,6 @@
 """The contract of the port `Bus`, on every adapter: a message is held by one, settled once, and
 delivered so often and no more."""
 
-from dataclasses import replace
-
 import pytest
 
 from lucius_orchestrator.adapters.bus.filters import MatchAll
@@ -90,7 +88,7 @@ async def test_a_token_that_the_bus_never_gave_settles_nothing(bus: Bus, verb: s
     await publish(bus, message(1))
     delivery = await receive_one(bus)
     with pytest.raises(LockLost):
-        await VERBS[verb](bus, replace(delivery, token=object()))
+        await VERBS[verb](bus, delivery._replace(token=object()))
     await bus.complete(delivery)
 
 

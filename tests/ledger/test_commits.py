@@ -136,7 +136,7 @@ async def test_large_payloads_and_odd_characters_are_read_back(
     request = world.submission()
     built = request.build(request.reservation.job_id)
     step = replace(built.aggregate.steps[0], payload=NESTED)
-    rows = built._replace(aggregate=replace(built.aggregate, steps=(step,)))
+    rows = built._replace(aggregate=built.aggregate._replace(steps=(step,)))
     await world.ledger.create(request.reservation, lambda _: rows, Limits())
     stored = await (await backend.reopen()).load(request.reservation.job_id)
     assert stored is not None

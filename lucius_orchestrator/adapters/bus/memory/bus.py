@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -126,7 +125,7 @@ class MemoryBus:
     async def renew(self, delivery: Delivery) -> Delivery:
         """`Misused` for a message of a session: the session is renewed."""
         lock = _lock_of(delivery)
-        return replace(delivery, locked_until=lock.queue.renew(lock, self._now()))
+        return delivery._replace(locked_until=lock.queue.renew(lock, self._now()))
 
     async def accept_session(
         self,

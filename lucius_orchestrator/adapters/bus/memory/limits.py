@@ -30,5 +30,7 @@ def _size_of(message: BusMessage) -> int:
 
 
 def _is_too_long(text: str) -> bool:
-    """In UTF-16 units, of which a character has at most two."""
-    return len(text) > _LONGEST_ID // 2 and len(text.encode("utf-16-le")) > 2 * _LONGEST_ID
+    """In UTF-16 units: one for each character of ASCII, at most two for any other."""
+    if text.isascii():
+        return len(text) > _LONGEST_ID
+    return len(text.encode("utf-16-le")) > 2 * _LONGEST_ID

@@ -42,7 +42,7 @@ class DeadLetters(Queue):
 
     def add(self, copy: Copy, reason: str, description: str) -> None:
         why = {"DeadLetterReason": reason, "DeadLetterErrorDescription": description}
-        message = replace(copy.message, properties={**copy.message.properties, **why})
+        message = copy.message._replace(properties={**copy.message.properties, **why})
         self.put(Copy(next(self._numbers), message, NEVER, copy.failures))
 
     def take(self, limit: int, now: datetime, until: datetime | None = None) -> list[Delivery]:

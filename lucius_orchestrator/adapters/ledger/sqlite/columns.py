@@ -9,7 +9,7 @@ from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.domain.aggregate import Aggregate, Job, Step
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import DeadLetterRow, Stored
-from lucius_outbox.sqlite.times import microseconds, moment
+from lucius_outbox.sqlite.times import microseconds, moment, optional_microseconds
 
 STEPS_PER_JOB = 32
 """Step numbers that belong to one job; a protocol has at most 30 steps."""
@@ -32,7 +32,7 @@ def _encoder(name: str) -> Encoder:
     if name == "state":
         return str.__str__  # the driver binds plain text faster than an enum
     if name in codec.TIME_COLUMNS:
-        return _optional(microseconds)
+        return optional_microseconds
     if name == "attempts":
         return lambda attempts: codec.encode_attempts(attempts) if attempts else "[]"
     if name == "artifacts":

@@ -27,7 +27,10 @@ from lucius_orchestrator.ports.ledger import LedgerUnavailable
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
-_AT_ONCE = 256  # members of a group: bounds how long the loop is kept from other things
+_AT_ONCE = 512  # members of a group: bounds how long the loop is kept from other things
+_ROUNDS = 16
+"""Turns of the loop between two groups. An answer sets off work: a directive goes out, a service in
+this process replies to it. What comes of it in so many turns is decided and written together."""
 
 
 class _Member(NamedTuple):
@@ -93,7 +96,9 @@ class GroupCommit:
             self._let_in()
 
     async def _gather(self) -> None:
-        """Whoever is ready to write now belongs to the next group."""
+        """Whoever is ready to write by the end belongs to the next group."""
+        for _ in range(_ROUNDS):
+            await asyncio.sleep(0)
         self._let_in()
         await asyncio.sleep(0)
 
