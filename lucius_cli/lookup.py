@@ -5,9 +5,6 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from lucius_contract.canonical import canonical_request, idempotency_hash, resolve_arrows
-from lucius_contract.documents import read_object
-from lucius_contract.envelope import Envelope
 from lucius_contract.routing import (
     MODE_SPELLINGS,
     Mode,
@@ -20,7 +17,9 @@ from lucius_contract.routing import (
 
 
 def lane(
-    tenant: Annotated[str, typer.Argument(help="The tenant_id, as in the request.")],
+    tenant: Annotated[
+        str, typer.Argument(metavar="TENANT", help="The tenant_id, as in the request.")
+    ],
     doc: Annotated[str | None, typer.Option(help="The doc_id; needed in mode BURST.")] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODE_SPELLINGS)}.")] = "DEFAULT",
 ) -> None:
@@ -50,10 +49,13 @@ def lane(
 
 def hash_(
     file: Annotated[
-        typer.FileBinaryRead, typer.Argument(help="A request envelope; - reads standard input.")
+        typer.FileBinaryRead,
+        typer.Argument(metavar="FILE", help="A request envelope; - reads standard input."),
     ],
 ) -> None:
-    """Print the canonical form and idempotency hash of a request envelope, as JSON."""
+    """Print the canonical form and hash of a request, as JSON."""
+    from lucius_contract.canonical import canonical_request, idempotency_hash
+
     request = _read_request(file)
     _print(
         {
@@ -65,6 +67,10 @@ def hash_(
 
 
 def _read_request(file: BinaryIO) -> dict[str, object]:
+    from lucius_contract.canonical import resolve_arrows
+    from lucius_contract.documents import read_object
+    from lucius_contract.envelope import Envelope
+
     envelope = read_object(file.read())
     Envelope.read(envelope)
     return {**envelope, "request_type": resolve_arrows(envelope["request_type"])}

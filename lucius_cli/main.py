@@ -4,17 +4,14 @@ Exit codes: 0 fine, 1 the thing asked about failed, 2 usage, 3 the environment f
 """
 
 import sys
-from enum import IntEnum
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
-from lucius_cli import lookup
-from lucius_contract.errors import ContractError
-
-
-class ExitCode(IntEnum):
-    FAILED = 1
-
+from lucius_cli import configuration, doctor, jobs, keys, lookup, serving, submit
+from lucius_cli.failures import ExitCode, explained
+from lucius_cli.output import say
 
 app = typer.Typer(
     name="lucius",
@@ -23,18 +20,47 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("up")(serving.up)
+app.command("serve")(serving.serve)
+app.add_typer(keys.app, name="keys")
+app.command("submit")(submit.submit)
+app.add_typer(jobs.app, name="jobs")
+app.command("dead-letters")(jobs.dead_letters)
+app.command("config")(configuration.config)
+app.command("doctor")(doctor.doctor)
 app.command("lane")(lookup.lane)
 app.command("hash")(lookup.hash_)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"lucius {version('lucius-sdk')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Keeps the commands named even while there are few of them."""
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs one command and exits; `arguments` are the process's unless given."""
     try:
-        app()
-    except ContractError as error:
-        print(error, file=sys.stderr)
-        sys.exit(ExitCode.FAILED)
+        app(arguments)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    except Exception as error:
+        failure = explained(error)
+        if failure is None:
+            raise
+        say(str(failure))
+        sys.exit(failure.exit_code)

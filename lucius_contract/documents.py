@@ -30,7 +30,10 @@ def _spelled_as_instant(value: Any) -> Any:
 
 
 def _in_utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("must lie in the years 1 to 9999, in UTC") from error
 
 
 Instant = Annotated[AwareDatetime, BeforeValidator(_spelled_as_instant), AfterValidator(_in_utc)]

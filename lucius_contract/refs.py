@@ -18,6 +18,11 @@ LOCAL_SCHEMES = REMOTE_SCHEMES | {"file"}
 URI_LIMIT = 2048
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+# Nearly every ref: nothing to decode, no user, port or query, no segment that begins with a dot.
+_PLAIN = re.compile(
+    r"(?P<scheme>az|s3|artifact|https)://(?P<place>[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)"
+    r"(/([A-Za-z0-9_~+=,-][A-Za-z0-9_.~+=,-]*)?)*"
+)
 _URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 _SIGNATURES = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-goog-signature"})
 
@@ -38,6 +43,10 @@ class RefPolicy:
 
 def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
     """Refuse a uri that is malformed (REF_INVALID) or against the policy (REF_FORBIDDEN)."""
+    plain = _PLAIN.fullmatch(uri)
+    if plain is not None and plain["scheme"] in policy.schemes and len(uri) <= URI_LIMIT:
+        _check_place(plain["place"].lower(), policy, pointer)
+        return
     parts = _split(uri, pointer)
     if parts.scheme not in policy.schemes:
         allowed = ", ".join(sorted(policy.schemes))
@@ -48,7 +57,10 @@ def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
         )
     if parts.scheme == "file":
         return
-    place = (parts.hostname or "").lower()
+    _check_place((parts.hostname or "").lower(), policy, pointer)
+
+
+def _check_place(place: str, policy: RefPolicy, pointer: str) -> None:
     if policy.places is not None and not _within(place, policy.places):
         raise _forbidden(pointer, f"{place!r} is not on the list of allowed places")
     if not policy.allow_private_addresses and is_private_address(place):
@@ -66,6 +78,8 @@ def is_private_address(host: str) -> bool:
     """Whether a host is this machine or a literal address that is not public."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
+    if not (host[-1:].isdigit() or ":" in host):
+        return False  # a name: an address ends with a digit or has colons
     try:
         return not ipaddress.ip_address(host).is_global
     except ValueError:

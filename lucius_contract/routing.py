@@ -6,7 +6,7 @@ computes it again for an attempt that exists, whatever the configuration says by
 
 import hashlib
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -108,6 +108,11 @@ def lane_of(routing_key_used: str) -> int:
 def route(tenant_id: str, doc_id: str | None, decision: ModeDecision) -> Route:
     key = routing_key(tenant_id, decision.mode, doc_id)
     return Route(decision.mode, key, lane_of(key), decision.source, decision.reason)
+
+
+def by_lane(counts: Iterable[tuple[str, int]]) -> dict[int, int]:
+    """Counts by directive topic, as counts by lane."""
+    return {int(topic.removeprefix(DIRECTIVE_TOPIC_PREFIX)): count for topic, count in counts}
 
 
 def directive_topic(lane: int) -> str:

@@ -7,7 +7,10 @@ from typing import Any
 
 from docs.generator.engine import engine_page
 from docs.generator.markdown import defaults, events_table, metrics_table, page, table
+from docs.generator.openapi import openapi_document
+from docs.generator.operations import operations_page
 from docs.generator.schemas import DOCUMENTS, schema_of
+from docs.generator.settings import settings_page
 from lucius_contract.audit import VERDICT_HTTP_STATUS
 from lucius_contract.documents import Artifact, Document, Ref
 from lucius_contract.errors import ERRORS, WrittenBy
@@ -48,6 +51,9 @@ def files() -> Mapping[str, str]:
         "docs/reference/messages.md": _messages(),
         "docs/reference/outbox.md": _outbox(),
         "docs/reference/engine.md": engine_page(),
+        "docs/reference/openapi.json": openapi_document(),
+        "docs/reference/settings.md": settings_page(),
+        "docs/reference/operations.md": operations_page(),
     }
 
 

@@ -16,6 +16,7 @@ from lucius_orchestrator.domain.creation import JobPlan, StepPlan
 from lucius_orchestrator.engine.payload_check import payload_check
 from lucius_orchestrator.ports.ledger import Limits
 from lucius_orchestrator.ports.registry import (
+    GlobalConfig,
     ProtocolDefinition,
     ProtocolStep,
     Snapshot,
@@ -116,7 +117,7 @@ def plan_request(
         tenant_id=envelope.tenant_id,
         entry=f"hash:{content_hash}" if key is None else f"key:{key}",
         content_hash=content_hash,
-        limits=_limits(tenant, snapshot, decision.mode),
+        limits=limits_of(tenant, snapshot.defaults, decision.mode),
         request_type=protocol.request_type,
         protocol_id=protocol.protocol_id,
         protocol_version=protocol.version,
@@ -191,8 +192,7 @@ def _problems(step: ProtocolStep, part: Any, pointer: str) -> Iterator[Problem]:
         yield Problem(pointer + problem.pointer, problem.message)
 
 
-def _limits(tenant: TenantConfig, snapshot: Snapshot, mode: Mode) -> Limits:
-    defaults = snapshot.defaults
+def limits_of(tenant: TenantConfig, defaults: GlobalConfig, mode: Mode) -> Limits:
     own = tenant.max_inflight
     return Limits(
         tenant=defaults.max_inflight_per_tenant if own is None else own,

@@ -95,5 +95,8 @@ class Bus(Protocol):
     async def renew(self, delivery: Delivery) -> Delivery:
         """Hold it for another lock duration. `LockLost`."""
 
+    async def check(self) -> None:
+        """Whether the bus can be reached. `BusUnavailable`."""
+
     async def close(self) -> None:
         """Give back what is held; closing twice is nothing."""

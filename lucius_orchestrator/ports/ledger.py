@@ -265,6 +265,9 @@ class Ledger(Protocol):
         moves to an earlier moment; and when the job becomes terminal its in-flight slots are given
         back and its timer removed. A mark ends the row that `claim` holds; if the claim was lost,
         the row is left to the one who holds it now, and the rest is committed all the same.
+
+        The SQL ledgers also enqueue the webhooks (see `ports.webhooks`) of a job that becomes
+        terminal; a ledger on tables has no outbox for them, and its jobs end untold.
         """
 
     async def ready(self) -> None:
@@ -325,6 +328,10 @@ class Ledger(Protocol):
 
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         """The counters that the limits look at."""
+
+    async def backlog(self) -> dict[int, int]:
+        """How many directives of each lane are not published yet; lanes without any are left
+        out."""
 
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         """Dead letters, newest `first_at` first."""

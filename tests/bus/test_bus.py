@@ -210,6 +210,15 @@ async def test_nothing_goes_out_while_the_bus_is_away(bus: Bus, backend: Backend
     assert await receive(bus) == []
 
 
+async def test_a_check_says_whether_the_bus_can_be_reached(bus: Bus, backend: Backend) -> None:
+    await bus.check()
+    await backend.go_away()
+    with pytest.raises(BusUnavailable):
+        await bus.check()
+    await backend.come_back()
+    await bus.check()
+
+
 @pytest.mark.parametrize("verb", VERBS)
 async def test_what_was_there_is_there_when_the_bus_comes_back(
     bus: Bus, backend: Backend, verb: str

@@ -53,6 +53,15 @@ def test_instants_are_kept_and_written_in_utc() -> None:
     assert ack(timestamp=in_berlin).to_json()["timestamp"] == "2026-01-27T12:00:00Z"
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_utc_cannot_say_is_refused(time: str) -> None:
+    reply = {"type": "ACK", "jobId": "job_1", "stepId": "step_01", "tenant_id": "acme"}
+    rest = {"attempt_no": 1, "lease_id": "l", "status": "ACKED", "timestamp": time}
+    with pytest.raises(ContractError) as refused:
+        parse_reply(json.dumps(reply | rest).encode())
+    assert [problem.pointer for problem in refused.value.problems] == ["/timestamp"]
+
+
 def test_the_callback_token_is_not_in_the_repr() -> None:
     case = next(p.values[0] for p in vectors("messages", "valid") if "HTTP" in str(p.id))
     secret = "hunter2"  # noqa: S105

@@ -59,6 +59,7 @@ VERBS: dict[str, Callable[[Ledger, World], Awaitable[object]]] = {
     "claim": lambda ledger, _: ledger.claim(DIRECTIVE, 1, LEASE),
     "directive": lambda ledger, _: ledger.directive("job_1", "step_01", 1),
     "in_flight": lambda ledger, _: ledger.in_flight(TENANT),
+    "backlog": lambda ledger, _: ledger.backlog(),
     "dead_letters": lambda ledger, _: ledger.dead_letters(DeadLetterQuery()),
     "bury": lambda ledger, _: ledger.bury(UNREADABLE),
     "mark_redriven": lambda ledger, _: ledger.mark_redriven("job_1", "job_2"),

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lucius_contract.errors import ErrorCode
+from lucius_contract.routing import lane_of
 from lucius_contract.states import TERMINAL_OUTBOX_STATES, OutboxState, StepState
 from lucius_contract.timeouts import DISPATCH_BACKOFF, JITTER
 from lucius_orchestrator.domain.decision import OutboxKind
@@ -18,6 +19,7 @@ FREE = DirectiveStatus(OutboxState.PENDING, claimable=True)
 TAKEN = DirectiveStatus(OutboxState.PENDING, claimable=False)
 SENT = DirectiveStatus(OutboxState.SENT, claimable=False)
 FAILED = DirectiveStatus(OutboxState.FAILED_FINAL, claimable=False)
+LANE = lane_of(TENANT)
 SUPERSEDED = DirectiveStatus(OutboxState.SUPERSEDED, claimable=False)
 
 
@@ -35,6 +37,16 @@ async def test_the_oldest_rows_are_claimed_first(ledger: Ledger, world: World) -
     assert jobs_of(await world.claim(2)) == ids(jobs[2:4])
     assert jobs_of(await world.claim(2)) == ids(jobs[4:])
     assert await world.claim(2) == []
+
+
+async def test_the_backlog_counts_what_is_not_published_yet(ledger: Ledger, world: World) -> None:
+    assert await ledger.backlog() == {}
+    jobs = await world.create_many(3)
+    assert await ledger.backlog() == {LANE: 3}
+    claim, *_ = await world.claim()
+    assert await ledger.backlog() == {LANE: 3}
+    await jobs[0].sent(claim)
+    assert await ledger.backlog() == {LANE: 2}
 
 
 async def test_a_claim_carries_the_row_as_it_was_decided(ledger: Ledger, world: World) -> None:

@@ -1,5 +1,7 @@
 """`jobs`: newest first, page by page."""
 
+import base64
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,7 +12,15 @@ from lucius_orchestrator.ports.ledger import Created, InvalidCursor, JobQuery, L
 from tests.ledger.jobs import TENANT, Pair, Story, World, ids, together
 from tests.ledger.view import all_pages, job_ids
 
-NOT_CURSORS = ["nonsense", "", " ", "ünïcode", "%00", "'; --", "e30=", "W10", "0", "-1", "a" * 5000]
+
+def made_up(parts: list[str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
+
+
+NOT_CURSORS = [
+    *("nonsense", "", " ", "ünïcode", "%00", "'; --", "e30=", "W10", "0", "-1", "a" * 5000),
+    *(made_up(["job", job_id]) for job_id in ("\ud800", "a\0b")),
+]
 
 
 def newest_first(jobs: list[Story]) -> list[str]:

@@ -72,6 +72,7 @@ def encode_plan(aggregate: Aggregate) -> str:
     shared: dict[str, Any] = {"workspace_ref": aggregate.steps[0].workspace_ref}
     shared.update((name, getattr(job, name)) for name in _PLAN_OF_JOB)
     steps = ",".join(_encode_step(step, shared) for step in aggregate.steps)
+    shared["engine"], shared["route"] = str(job.engine), _plain_route(job.route)
     return f'{{"job":{to_json(shared)},"steps":[{steps}]}}'
 
 
@@ -82,6 +83,17 @@ def _encode_step(step: Step, shared: Mapping[str, Any]) -> str:
         if name in _OWN_OF_STEP and (name not in shared or shared[name] is not value)
     }
     return f'{to_json(own)[:-1]},"policy":{_encode_policy(step.policy)}}}'
+
+
+def _plain_route(route: Route) -> dict[str, Any]:
+    """Without enums, which `to_json` is slow to see through."""
+    return {
+        "mode": str(route.mode),
+        "routing_key_used": route.routing_key_used,
+        "lane": route.lane,
+        "decision_source": str(route.decision_source),
+        "decision_reason": route.decision_reason,
+    }
 
 
 @lru_cache(maxsize=1024)

@@ -52,4 +52,11 @@ def _decode(kind: str, cursor: str, *types: type) -> list[Any]:
         raise InvalidCursor("not a cursor of this list")
     if not all(isinstance(part, kind) for part, kind in zip(parts[1:], types, strict=True)):
         raise InvalidCursor("not a cursor of this list")
+    if any(isinstance(part, str) and not _is_text(part) for part in parts):
+        raise InvalidCursor("not a cursor of this list")
     return parts[1:]
+
+
+def _is_text(part: str) -> bool:
+    """Half of a surrogate pair is none, and no database takes it; nor does PostgreSQL a NUL."""
+    return "\0" not in part and not any("\ud800" <= character <= "\udfff" for character in part)

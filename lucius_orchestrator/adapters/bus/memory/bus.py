@@ -144,6 +144,9 @@ class MemoryBus:
         session = await accepted(found, session_id, wait, self._now)
         return MemorySession(self, found, session, self._now)
 
+    async def check(self) -> None:
+        self._now()
+
     async def close(self) -> None:
         """What is held can be received again, but by nobody: all verbs are `BusUnavailable`."""
         self._is_closed = True

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from lucius_contract.routing import by_lane
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
@@ -116,6 +117,10 @@ class PostgresDirectives:
             return None
         status, claimable = found
         return DirectiveStatus(OutboxState(LEDGER_NAME[Status(status)].value), claimable)
+
+    async def backlog(self, connection: Connection) -> dict[int, int]:
+        namespace = {"namespace": NAMESPACES[OutboxKind.DIRECTIVE]}
+        return by_lane(await (await connection.execute(sql.BACKLOG, namespace)).fetchall())
 
     async def prune(self, connection: Connection, older_than: timedelta, limit: int) -> int:
         pruned = 0

@@ -95,7 +95,7 @@ class PostgresLedger:
         self, stored: Stored, decision: Decision, claim: Claim | None = None
     ) -> Stored:
         settles = claim is not None and bool(decision.marks)
-        if not (settles or decision.wakes_dispatcher):
+        if not (settles or decision.wakes_dispatcher or writes.tells(stored, decision)):
             return await self._run(lambda c: writes.commit(c, stored, decision))
         return await self._write(
             lambda t: writes.commit_with_outbox(t, self._directives, stored, decision, claim)
@@ -159,6 +159,9 @@ class PostgresLedger:
 
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._run(lambda c: reads.in_flight(c, tenant_id))
+
+    async def backlog(self) -> dict[int, int]:
+        return await self._run(self._directives.backlog)
 
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         return await self._run(lambda c: reads.dead_letters(c, query))

@@ -224,6 +224,12 @@ SELECT status, status IN ('pending', 'processing') AND next_attempt_at <= {_NOW}
 FROM lucius_outbox_messages
 WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = %(outbox_id)s
 """
+BACKLOG = """
+SELECT topic, count(*) FROM lucius_outbox_messages
+WHERE namespace = %(namespace)s
+  AND ((status = 'pending' AND NOT waiting) OR status = 'processing')
+GROUP BY topic
+"""
 # What the outbox keeps for a replay, which directives never have; the dead letter stays.
 PRUNE_DEAD = f"""
 DELETE FROM lucius_outbox_messages WHERE id IN (

@@ -1,7 +1,7 @@
 """The verbs that write.
 
 What fits into one statement is one, without a transaction around it: its locks never wait for a
-client. In a transaction all take locks in one order: the entry, the job, its directives, and last
+client. In a transaction all take locks in one order: the entry, the job, its OUTBOX rows, and last
 the counters of the tenant, the mode and all. Everybody wants these, so their statements travel with
 the commit.
 """
@@ -38,6 +38,8 @@ from lucius_orchestrator.ports.ledger import (
     dead_letter_rows,
     timer_after,
 )
+from lucius_orchestrator.ports.webhooks import webhooks_of
+from lucius_outbox.postgres.enqueueing import enqueue_all
 
 _TRIES = 5
 Slot = tuple[Scope, str, int | None]
@@ -67,7 +69,7 @@ async def create(
 
 
 async def commit(connection: Connection, stored: Stored, decision: Decision) -> Stored:
-    """A decision that says nothing of the outbox."""
+    """A decision that writes nothing to the outbox."""
     ends = _ends(stored.aggregate, decision)
     return await _update(connection, stored, decision, slots=ends)
 
@@ -88,9 +90,13 @@ async def commit_with_outbox(
     elif decision.wakes_dispatcher:
         await directives.wake(connection, OutboxKind.DIRECTIVE)
     if _ends(stored.aggregate, decision):
-        for scope, name, _ in _slots(committed.aggregate.job):
-            transaction.at_the_end(sql.GIVE_SLOT, scope.value, name)
+        await _end(transaction, committed.aggregate.job)
     return committed
+
+
+def tells(stored: Stored, decision: Decision) -> bool:
+    """Whether the decision ends a job that has somebody to be told of it."""
+    return bool(stored.aggregate.job.callback_urls) and _ends(stored.aggregate, decision)
 
 
 async def reschedule(connection: Connection, stored: Stored, due: Due | None) -> Stored:
@@ -168,6 +174,13 @@ def _slots(job: Job, limits: Limits | None = None) -> Iterator[Slot]:
     yield Scope.TENANT, text(job.tenant_id), tenant
     yield Scope.MODE, job.route.mode.value, mode
     yield Scope.GLOBAL, "", total
+
+
+async def _end(transaction: Transaction, job: Job) -> None:
+    for scope, name, _ in _slots(job):
+        transaction.at_the_end(sql.GIVE_SLOT, scope.value, name)
+    if job.callback_urls:
+        await enqueue_all(transaction.connection, webhooks_of(job))
 
 
 def _refuse_if_full(in_flight: InFlight, job: Job, slots: Sequence[Slot]) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lucius_contract.routing import by_lane
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
@@ -153,6 +154,10 @@ class SqliteDirectives:
         free = locked_until is None or locked_until < now
         state = OutboxState(LEDGER_NAME[Status(status)].value)
         return DirectiveStatus(state, state is OutboxState.PENDING and free and due_at <= now)
+
+    def backlog(self, connection: sqlite3.Connection) -> dict[int, int]:
+        namespace = {"namespace": NAMESPACES[OutboxKind.DIRECTIVE]}
+        return by_lane(connection.execute(sql.BACKLOG, namespace).fetchall())
 
     def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
         older_than = self._clock() - before

@@ -185,6 +185,9 @@ class SqliteLedger:
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._scan(lambda c: reads.in_flight(c, tenant_id))
 
+    async def backlog(self) -> dict[int, int]:
+        return await self._scan(self._directives.backlog)
+
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         return await self._scan(lambda c: reads.dead_letters(c, query))
 

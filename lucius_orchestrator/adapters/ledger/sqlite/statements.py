@@ -167,6 +167,16 @@ SELECT status, next_attempt_at, locked_until FROM lucius_outbox_messages
 WHERE namespace = ? AND topic = ? AND dedupe_key = ?
 """
 
+BACKLOG = """
+SELECT topic, count(*) FROM (
+    SELECT topic FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
+    WHERE namespace = :namespace AND status = 'pending' AND waiting = 0
+    UNION ALL
+    SELECT topic FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
+    WHERE namespace = :namespace AND status = 'processing'
+) GROUP BY topic
+"""
+
 
 def jobs_page(tenant: bool, cursor: bool) -> str:
     """Candidates of one page; the state and the type are looked at afterwards, so that no index

@@ -29,6 +29,8 @@ from lucius_orchestrator.ports.ledger import (
     dead_letter_rows,
     timer_after,
 )
+from lucius_orchestrator.ports.webhooks import webhooks_of
+from lucius_outbox.sqlite.enqueueing import enqueue_all
 from lucius_outbox.sqlite.times import microseconds
 
 Connection = sqlite3.Connection
@@ -87,8 +89,7 @@ def commit(
         for letter in dead_letter_rows(after.job, decision.dead_letters):
             bury(transaction, letter)
     if _ends(stored.aggregate, after):
-        slots = [(scope.value, name) for scope, name in _slots(after.job)]
-        transaction.executemany(sql.GIVE_SLOT, slots)
+        _end(transaction, after.job)
     return Stored(after, following, due), claims
 
 
@@ -164,6 +165,13 @@ def _slots(job: Job) -> tuple[tuple[Scope, str], ...]:
     """Where a job in flight is counted."""
     mode = job.route.mode.value
     return (Scope.TENANT, job.tenant_id), (Scope.MODE, mode), (Scope.GLOBAL, "")
+
+
+def _end(transaction: Connection, job: Job) -> None:
+    slots = [(scope.value, name) for scope, name in _slots(job)]
+    transaction.executemany(sql.GIVE_SLOT, slots)
+    if job.callback_urls:
+        enqueue_all(transaction, webhooks_of(job))
 
 
 def _insert(transaction: Connection, aggregate: Aggregate, entry: str, due: Due | None) -> int:

@@ -83,6 +83,18 @@ class Directives:
                 claims.append(claim)
         return claims
 
+    async def backlog(self) -> dict[int, int]:
+        """By the index, which names a directive from before its commit until it is published."""
+        lanes = {lane: await self._count(lane) for lane in range(LANES)}
+        return {lane: count for lane, count in lanes.items() if count}
+
+    async def _count(self, lane: int) -> int:
+        partition, first, count = pending_partition(OutboxKind.DIRECTIVE, lane), "", 0
+        while page := await self._tables.query(PENDING, partition, first, keys.END, _PAGE):
+            count += len(page)
+            first = page[-1].key + "!"
+        return count
+
     async def release(self, claims: Iterable[Claim]) -> None:
         now = self._clock()
         for claim in claims:

@@ -161,6 +161,9 @@ class TableLedger:
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._slots.in_flight(tenant_id)
 
+    async def backlog(self) -> dict[int, int]:
+        return await self._directives.backlog()
+
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         return await self._letters.page(query)
 

@@ -1,4 +1,4 @@
-"""Where the parts are put together."""
+"""What runs until it is stopped, and the world it runs in."""
 
 import asyncio
 import gc

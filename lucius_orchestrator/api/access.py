@@ -1,0 +1,66 @@
+"""Who asks, and what of the ledger that caller may see."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from lucius_contract.errors import ContractError, ErrorCode, Problem
+from lucius_orchestrator.api.headers import authorization
+from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.ports.ledger import Stored
+from lucius_orchestrator.security.callers import Caller, Verb
+
+_CALLER = "lucius.caller"
+_JOB_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+class Access:
+    def __init__(self, parts: ApiParts) -> None:
+        self._authenticator = parts.authenticator
+        self._ledger = parts.engine.ledger
+
+    async def caller(self, scope: Scope, verb: Verb) -> Caller:
+        caller = await self._authenticator.authenticate(authorization(scope))
+        caller.require(verb)
+        return caller
+
+    def allows(self, verb: Verb) -> Callable[[Request], Awaitable[None]]:
+        """A dependency of a route: before anything else is looked at, the caller may do this."""
+
+        async def dependency(request: Request) -> None:
+            request.scope[_CALLER] = await self.caller(request.scope, verb)
+
+        return dependency
+
+    async def job(self, request: Request, job_id: str) -> Stored:
+        """The job, if the caller sees it. One of another tenant is one that does not exist."""
+        stored = await self._ledger.load(job_id) if _JOB_ID.fullmatch(job_id) else None
+        if stored is None or not caller_of(request).sees(stored.aggregate.job.tenant_id):
+            raise ContractError(ErrorCode.JOB_NOT_FOUND, f"there is no job {job_id}")
+        return stored
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.scope[_CALLER]
+    return caller
+
+
+def require_tenant(caller: Caller, tenant_id: str, pointer: str) -> None:
+    if not caller.sees(tenant_id):
+        problem = Problem(pointer, "not one of the caller's tenants")
+        raise ContractError(ErrorCode.FORBIDDEN, "the tenant is not the caller's", [problem])
+
+
+def listed_tenant(caller: Caller, tenant_id: str | None) -> str | None:
+    """Whose things to list; None: everybody's. A caller with one tenant need not name it."""
+    if tenant_id is not None:
+        require_tenant(caller, tenant_id, "/query/tenant")
+        return tenant_id
+    if caller.tenants is None:
+        return None
+    if len(caller.tenants) == 1:
+        return next(iter(caller.tenants))
+    problem = Problem("/query/tenant", "must name one of the caller's tenants")
+    raise ContractError(ErrorCode.ENVELOPE_INVALID, "whose things to list is not said", [problem])

@@ -1,0 +1,148 @@
+"""The application: every operation of the table with what serves it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from fastapi import Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lucius_contract.messages import MessageType
+from lucius_orchestrator.api import operations as ops
+from lucius_orchestrator.api import paths
+from lucius_orchestrator.api.access import Access
+from lucius_orchestrator.api.answers import refusal_response
+from lucius_orchestrator.api.callbacks import Callback
+from lucius_orchestrator.api.commands import Commands
+from lucius_orchestrator.api.dead_letters import DeadLetters
+from lucius_orchestrator.api.edge import Edge
+from lucius_orchestrator.api.health import Health
+from lucius_orchestrator.api.jobs import Jobs
+from lucius_orchestrator.api.openapi import document
+from lucius_orchestrator.api.operation import Operation
+from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
+from lucius_orchestrator.api.protocols import Protocols
+from lucius_orchestrator.api.stream import Streams
+from lucius_orchestrator.api.submission import Submit
+
+Endpoint = Callable[..., Any]
+
+
+class Shortcut(NamedTuple):
+    """Has what a route has, for those who look at the scope."""
+
+    method: str
+    path: str
+    endpoint: ASGIApp
+
+
+class Api(FastAPI):
+    """Requests that are plain ASGI all the way reach their endpoints without the framework's
+    layers, which would cost as much as the work."""
+
+    shortcuts: Mapping[str, Shortcut] = MappingProxyType({})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        shortcut = self.shortcuts.get(scope.get("path", ""))
+        if shortcut is None or scope["method"] != shortcut.method:
+            await super().__call__(scope, receive, send)
+            return
+        scope["route"] = shortcut
+        await shortcut.endpoint(scope, receive, send)
+
+
+def create_app(parts: ApiParts) -> FastAPI:
+    """`app.state.stopping` is an event; once it is set the streams end, so that a server that stops
+    need not wait for them."""
+    app = Api(
+        openapi_url=paths.OPENAPI,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # Spans and counts of requests are made in one place, which is not here.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.state.stopping = asyncio.Event()
+    access = Access(parts)
+    plain = _plain(parts, access)
+    for operation, endpoint in plain.items():
+        app.router.routes.append(Route(operation.path, endpoint, methods=[operation.method]))
+    app.shortcuts = {
+        operation.path: Shortcut(operation.method, operation.path, Edge(endpoint, parts))
+        for operation, endpoint in plain.items()
+    }
+    for operation, serve in _routes(parts, access, app.state.stopping).items():
+        _add(app, access, operation, serve)
+    app.add_middleware(Edge, parts=parts)
+    _answer_refusals(app, parts)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def _plain(parts: ApiParts, access: Access) -> dict[Operation, ASGIApp]:
+    submit = Submit(parts, access)
+    return {
+        ops.SUBMIT: submit,
+        ops.SUBMIT_COMMAND: submit,
+        ops.SEND_ACK: Callback(parts, MessageType.ACK),
+        ops.SEND_RESULT: Callback(parts, MessageType.RESULT),
+        ops.SEND_HEARTBEAT: Callback(parts, MessageType.HEARTBEAT),
+    }
+
+
+def _routes(parts: ApiParts, access: Access, stopping: asyncio.Event) -> dict[Operation, Endpoint]:
+    jobs, commands = Jobs(parts, access), Commands(parts, access)
+    protocols, health = Protocols(parts.registry), Health(parts.readiness, parts.metrics)
+    return {
+        ops.LIST_JOBS: jobs.list,
+        ops.READ_JOB: jobs.read,
+        ops.READ_STEPS: jobs.steps,
+        ops.READ_EVENTS: jobs.events,
+        ops.STREAM_EVENTS: Streams(parts, access, stopping).stream,
+        ops.CANCEL: commands.cancel,
+        ops.PAUSE: commands.pause,
+        ops.RESUME: commands.resume,
+        ops.REDRIVE: commands.redrive,
+        ops.LIST_DEAD_LETTERS: DeadLetters(parts).list,
+        ops.LIST_PROTOCOLS: protocols.list,
+        ops.READ_PROTOCOL: protocols.read,
+        ops.LIVE: health.live,
+        ops.READY: health.ready,
+        ops.METRICS: health.metrics,
+    }
+
+
+def _add(app: FastAPI, access: Access, operation: Operation, endpoint: Endpoint) -> None:
+    verb = operation.verb
+    app.add_api_route(
+        operation.path,
+        endpoint,
+        methods=[operation.method],
+        operation_id=operation.id,
+        status_code=operation.status,
+        response_class=Response,
+        response_model=None,
+        dependencies=[Depends(access.allows(verb))] if verb else [],
+    )
+
+
+def _answer_refusals(app: FastAPI, parts: ApiParts) -> None:
+    """FastAPI has answers of its own for these two; everything else is left to the edge."""
+
+    async def refuse(_: Request, error: Exception) -> Response:
+        return refusal_response(refusal_of(error, parts.limits.retry_after) or UNFORESEEN)
+
+    app.add_exception_handler(HTTPException, refuse)
+    app.add_exception_handler(RequestValidationError, refuse)
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    app.openapi_schema = app.openapi_schema or document(app)
+    return app.openapi_schema

@@ -1,0 +1,96 @@
+"""What holds for every request: a correlation id, bounds in size and time, one form of errors.
+
+Plain ASGI. It stands outside of all routes, so that whatever they raise is answered here.
+"""
+
+import asyncio
+import logging
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lucius_contract.messages import REPLY_LIMIT
+from lucius_orchestrator.api.answers import send_refusal
+from lucius_orchestrator.api.bodies import BoundedBody, ClientGone, check_announced
+from lucius_orchestrator.api.headers import CORRELATION, correlation_id
+from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.api.paths import CALLBACKS
+from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
+from lucius_orchestrator.observability.context import correlation
+from lucius_outbox.telemetry import EventInfo
+
+_log = logging.getLogger("lucius_orchestrator.api")
+
+EVENTS: tuple[EventInfo, ...] = (
+    EventInfo(
+        "api.request_failed",
+        "ERROR",
+        ("method", "path", "correlation_id"),
+        "A request met an error that nobody foresaw; the record holds it.",
+    ),
+)
+
+
+class Edge:
+    def __init__(self, app: ASGIApp, parts: ApiParts) -> None:
+        self._app = app
+        self._entropy = parts.engine.world.entropy
+        self._max_body_bytes = parts.limits.max_body_bytes
+        self._seconds = parts.limits.request_timeout.total_seconds()
+        self._retry_after = parts.limits.retry_after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity = correlation_id(scope, self._entropy)
+        token = correlation.set(identity)
+        try:
+            await self._serve(scope, receive, Answering(send, identity, self._seconds))
+        finally:
+            correlation.reset(token)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: "Answering") -> None:
+        limit = self._limit_of(scope["path"])
+        try:
+            check_announced(scope, limit)
+            await self._app(scope, BoundedBody(receive, limit, self._seconds), send)
+        except (ClientGone, ClientDisconnect):
+            return
+        except Exception as error:
+            await self._refuse(error, scope, send)
+
+    async def _refuse(self, error: Exception, scope: Scope, send: "Answering") -> None:
+        refusal = refusal_of(error, self._retry_after)
+        if refusal is None:
+            where = {"method": scope["method"], "path": scope["path"]}
+            extra = {**where, "correlation_id": correlation.get()}
+            _log.error("api.request_failed", exc_info=error, extra=extra)
+        if not send.started:  # otherwise the server closes the connection: half an answer is none
+            await send_refusal(refusal or UNFORESEEN, send)
+
+    def _limit_of(self, path: str) -> int:
+        return min(REPLY_LIMIT, self._max_body_bytes) if path in CALLBACKS else self._max_body_bytes
+
+
+class Answering:
+    """An ASGI `send` that says under which correlation id, and waits only so long for a client that
+    does not read."""
+
+    __slots__ = ("_identity", "_seconds", "_send", "started")
+
+    def __init__(self, send: Send, identity: str, seconds: float) -> None:
+        self._send = send
+        self._identity = identity.encode()
+        self._seconds = seconds
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            message["headers"] = [*message.get("headers", ()), (CORRELATION, self._identity)]
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._send(message)
+        except TimeoutError as error:
+            raise ClientGone from error

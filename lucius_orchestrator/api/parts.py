@@ -1,0 +1,43 @@
+"""What the API is made of; the composition root hands it over."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lucius_contract.refs import RefPolicy
+from lucius_orchestrator.api.health import Check
+from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.ports.registry import Registry
+from lucius_orchestrator.security.callback_tokens import CallbackTokens
+from lucius_orchestrator.security.callers import Authenticator
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimits:
+    """`request_timeout` is how long a body may take to arrive and an answer to be taken;
+    `retry_after` is what a client that was refused for now is told to wait."""
+
+    max_body_bytes: int = 1024 * 1024
+    request_timeout: timedelta = timedelta(seconds=30)
+    max_page: int = 200
+    stream_interval: timedelta = timedelta(seconds=0.5)
+    stream_keepalive: timedelta = timedelta(seconds=15)
+    retry_after: timedelta = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiParts:
+    """`check_webhooks` raises REF_FORBIDDEN with pointers `/callback_urls/N`; `metrics` answers in
+    Prometheus text."""
+
+    engine: LedgerEngine
+    registry: Registry
+    authenticator: Authenticator
+    tokens: CallbackTokens
+    plan: PlanSettings
+    refs: RefPolicy
+    check_webhooks: Callable[[Sequence[str]], None]
+    readiness: Callable[[], Awaitable[Sequence[Check]]]
+    metrics: Callable[[], bytes]
+    limits: ApiLimits = ApiLimits()

@@ -1,0 +1,109 @@
+"""What a running process needs, looked at: for `/healthz/ready` and for `lucius doctor`."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+
+from lucius_contract.errors import ContractError
+from lucius_orchestrator.adapters.registry.problems import RegistryError
+from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
+from lucius_orchestrator.api.health import Check
+from lucius_orchestrator.bootstrap.parts import real_world
+from lucius_orchestrator.bootstrap.stores import ledger_file, open_ledger
+from lucius_orchestrator.ports.bus import Bus
+from lucius_orchestrator.ports.ledger import Ledger, LedgerError
+from lucius_orchestrator.security.keys import KeyFile
+from lucius_orchestrator.settings import Settings, StorageBackend
+
+_SECONDS = 5.0
+
+
+class Readiness:
+    """Whether the process can do its work: the ledger and, where it has one, the bus answer, and
+    the protocols that are in force are those that the files name."""
+
+    def __init__(self, ledger: Ledger, bus: Bus | None, registry: YamlRegistry) -> None:
+        self._ledger = ledger
+        self._bus = bus
+        self._registry = registry
+
+    async def __call__(self) -> Sequence[Check]:
+        looks = [_look("ledger", self._ledger.check)]
+        if self._bus is not None:
+            looks.append(_look("bus", self._bus.check))
+        return [*await asyncio.gather(*looks), self._protocols()]
+
+    def _protocols(self) -> Check:
+        """Files that were refused do not make it unready: the last good set is in force."""
+        error = self._registry.error
+        if error is None:
+            return Check("protocols", True, f"{len(self._registry.snapshot().protocols)} in force")
+        return Check("protocols", True, f"the last good set is in force; refused: {error}")
+
+
+async def diagnose(settings: Settings) -> list[Check]:
+    """What is there and what is not, each with the next thing to do."""
+    return [
+        _data_dir(settings),
+        await _ledger(settings),
+        _protocols(settings),
+        _keys(settings),
+        Check("bus", True, "inside the process: services must run in it"),
+    ]
+
+
+async def _look(name: str, check: Callable[[], Awaitable[None]]) -> Check:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            await check()
+    except TimeoutError:
+        return Check(name, False, f"no answer within {_SECONDS:.0f} s")
+    except Exception as error:
+        return Check(name, False, str(error) or type(error).__name__)
+    return Check(name, True, "answers")
+
+
+def _data_dir(settings: Settings) -> Check:
+    folder = settings.data_dir
+    place = folder if folder.exists() else folder.absolute().parent
+    if os.access(place, os.W_OK | os.X_OK):
+        return Check("data", True, f"{folder} can be written")
+    return Check("data", False, f"{folder} cannot be written: set LUCIUS_DATA_DIR to a folder")
+
+
+async def _ledger(settings: Settings) -> Check:
+    what = settings.storage_backend.value
+    if settings.storage_backend is StorageBackend.SQLITE and not ledger_file(settings).exists():
+        return Check("ledger", True, f"{what}: none yet; the first start makes one")
+    try:
+        async with asyncio.timeout(_SECONDS), open_ledger(settings, real_world()) as ledger:
+            await ledger.check()
+    except TimeoutError:
+        return Check("ledger", False, f"{what}: no answer within {_SECONDS:.0f} s: is it running?")
+    except LedgerError as error:
+        return Check("ledger", False, f"{what}: {error}")
+    return Check("ledger", True, f"{what}: answers, its schema is this release's")
+
+
+def _protocols(settings: Settings) -> Check:
+    registry = YamlRegistry(settings.protocols_dir, settings.step_policy)
+    try:
+        snapshot = registry.load()
+    except RegistryError as error:
+        return Check("protocols", False, f"mend the files: {error}")
+    return Check("protocols", True, ", ".join(sorted(snapshot.by_request_type)))
+
+
+def _keys(settings: Settings) -> Check:
+    if not settings.auth:
+        return Check("auth", True, "off: whoever reaches this machine's loopback may do all")
+    if settings.jwks_url is not None:
+        return Check("auth", True, f"JWT by {settings.jwks_url}, and API keys")
+    try:
+        found = KeyFile(settings.api_keys_file, real_world().clock).keys()
+    except ContractError as error:
+        return Check("auth", False, error.message)
+    valid = [key for key in found if key.revoked_at is None]
+    if not valid:
+        return Check("auth", False, "there is no API key: make one with `lucius keys create`")
+    return Check("auth", True, f"{len(valid)} API keys")

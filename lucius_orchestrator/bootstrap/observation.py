@@ -1,0 +1,29 @@
+"""What an operator sees of a process, put together."""
+
+import os
+
+from lucius_orchestrator.bootstrap.parts import Part
+from lucius_orchestrator.engine.telemetry import Telemetry
+from lucius_orchestrator.observability.gauges import GaugeRefresher
+from lucius_orchestrator.observability.http import App, MeasuredHttp
+from lucius_orchestrator.observability.metrics import PrometheusMetrics
+from lucius_orchestrator.observability.tracing import TracedHttp, configure_tracing
+from lucius_orchestrator.ports.ledger import Ledger
+
+
+class Observation:
+    """One per process."""
+
+    def __init__(self) -> None:
+        self.metrics = PrometheusMetrics()
+        self._tracing = configure_tracing(os.environ)
+        self.telemetry: Telemetry = self._tracing.telemetry(self.metrics)
+
+    def gauges(self, ledger: Ledger) -> Part:
+        return GaugeRefresher(self.metrics, ledger)
+
+    def observed(self, app: App) -> App:
+        return MeasuredHttp(TracedHttp(app, self._tracing), self.metrics)
+
+    async def close(self) -> None:
+        await self._tracing.shutdown()

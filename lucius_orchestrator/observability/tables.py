@@ -1,0 +1,63 @@
+"""What an operator sees of the process around the engine: metrics and log events, as data.
+
+The engine's own are in `lucius_orchestrator.engine.telemetry`.
+"""
+
+from lucius_outbox.telemetry import EventInfo, Kind, MetricInfo
+
+HTTP_REQUESTS = "lucius_http_requests_total"
+HTTP_SECONDS = "lucius_http_seconds"
+INFLIGHT = "lucius_inflight"
+INFLIGHT_JOBS = "lucius_inflight_jobs"
+BACKLOG = "lucius_outbox_backlog"
+LEDGER_UP = "lucius_ledger_up"
+
+HTTP_METRICS: tuple[MetricInfo, ...] = (
+    MetricInfo(
+        HTTP_REQUESTS,
+        Kind.COUNTER,
+        ("method", "route", "status"),
+        "Requests answered, by the route's template; `none` is a client that did not wait.",
+    ),
+    MetricInfo(
+        HTTP_SECONDS, Kind.HISTOGRAM, ("route",), "From a request to the end of its answer."
+    ),
+)
+
+LEDGER_GAUGES: tuple[MetricInfo, ...] = (
+    MetricInfo(INFLIGHT, Kind.GAUGE, ("mode",), "Jobs that are not terminal, by mode."),
+    MetricInfo(INFLIGHT_JOBS, Kind.GAUGE, (), "Jobs that are not terminal, of all modes."),
+    MetricInfo(BACKLOG, Kind.GAUGE, ("lane",), "Directives that are not published yet, by lane."),
+    MetricInfo(
+        LEDGER_UP,
+        Kind.GAUGE,
+        (),
+        "Whether the ledger answered when it was last looked at. While it does not, what is read"
+        " from it is absent rather than old.",
+    ),
+)
+
+METRICS: tuple[MetricInfo, ...] = (*HTTP_METRICS, *LEDGER_GAUGES)
+
+EVENTS: tuple[EventInfo, ...] = (
+    EventInfo(
+        "http.access",
+        "INFO",
+        ("client", "method", "path", "status"),
+        "A request was answered. Those for the health endpoints are left out.",
+    ),
+    EventInfo(
+        "gauges.stale",
+        "WARNING",
+        ("error",),
+        "The ledger could not be read; its gauges are absent.",
+    ),
+    EventInfo("gauges.fresh", "INFO", (), "The ledger can be read again."),
+    EventInfo("tracing.failed", "WARNING", ("error",), "Spans are not recorded; told once."),
+    EventInfo(
+        "tracing.unsupported",
+        "WARNING",
+        ("protocol",),
+        "Spans go out over HTTP with protobuf only.",
+    ),
+)

@@ -1,0 +1,111 @@
+"""Tokens with which a service may answer one directive.
+
+A token is `1.<expiry>.<binding>.<signature>`: when it ends, in seconds since 1970; a hash of the
+job, step, attempt and lease that it is for; and an HMAC of what stands before it. Nothing in a
+token is looked at before its signature is known to be ours. It outlives the lease on purpose:
+whether a lease still holds is the ledger's to say, with a verdict that a service understands.
+"""
+
+import hashlib
+import hmac
+import math
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from lucius_contract.errors import ContractError, ErrorCode
+from lucius_orchestrator.security import private_files
+from lucius_orchestrator.security.bearer import unauthenticated
+
+KEY_BYTES = 32
+_VERSION = b"1"
+_PURPOSE = b"lucius callback\n"  # a key that also signs something else cannot be talked into this
+
+
+class CallbackTokens:
+    """The first key signs; tokens of the others pass too, so that keys can be changed."""
+
+    __slots__ = ("_clock", "_keys")
+
+    def __init__(self, keys: Sequence[bytes], clock: Callable[[], datetime]) -> None:
+        if not keys or any(len(key) < KEY_BYTES for key in keys):
+            raise ValueError(
+                f"callback tokens need a key, and keys have at least {KEY_BYTES} bytes"
+            )
+        self._keys = tuple(keys)
+        self._clock = clock
+
+    def issue(
+        self, job_id: str, step_id: str, attempt_no: int, lease_id: str, expires_at: datetime
+    ) -> str:
+        expiry = b"%d" % math.ceil(expires_at.timestamp())
+        signed = b".".join((_VERSION, expiry, _binding(job_id, step_id, attempt_no, lease_id)))
+        return (signed + b"." + _signature(self._keys[0], signed)).decode()
+
+    def check(
+        self, token: str | None, job_id: str, step_id: str, attempt_no: int, lease_id: str
+    ) -> None:
+        """Raise unless the token is ours, has not ended, and is for exactly this lease."""
+        signed = self._genuine(token)
+        _, expiry, binding = signed.split(b".")
+        if self._clock().timestamp() >= int(expiry):
+            raise unauthenticated("the callback token has expired")
+        if not hmac.compare_digest(binding, _binding(job_id, step_id, attempt_no, lease_id)):
+            raise ContractError(
+                ErrorCode.FORBIDDEN, "the callback token is for another job, step or attempt"
+            )
+
+    def _genuine(self, token: str | None) -> bytes:
+        """What was signed, if it was signed by us."""
+        if not token:
+            raise unauthenticated("send the directive's callback token as bearer")
+        signed, _, signature = token.encode(errors="surrogatepass").rpartition(b".")
+        for key in self._keys:
+            if hmac.compare_digest(_signature(key, signed), signature):
+                return signed
+        raise unauthenticated("the callback token is not valid")
+
+
+def load_or_create_key(path: Path) -> bytes:
+    """The key kept in a file; made by the first who asks, the same for all who ask later.
+
+    A damaged file is UNAVAILABLE: to make another key would disown every token that is out.
+    """
+    try:
+        key = _stored(path) or _created(path)
+    except OSError as error:
+        raise _unavailable(path) from error
+    if len(key) != KEY_BYTES:
+        raise _unavailable(path)
+    return key
+
+
+def _stored(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _created(path: Path) -> bytes:
+    with private_files.locked(path) as target:
+        if not target.exists():
+            private_files.replace(target, secrets.token_bytes(KEY_BYTES))
+        return target.read_bytes()
+
+
+def _unavailable(path: Path) -> ContractError:
+    return ContractError(ErrorCode.UNAVAILABLE, f"{path} holds no key for callback tokens")
+
+
+def _binding(job_id: str, step_id: str, attempt_no: int, lease_id: str) -> bytes:
+    """Lengths keep apart what would be the same text when put together."""
+    text = f"{len(job_id)},{len(step_id)},{len(lease_id)},{attempt_no}:{job_id}{step_id}{lease_id}"
+    return _text(hashlib.sha256(text.encode(errors="surrogatepass")).digest())
+
+
+def _signature(key: bytes, signed: bytes) -> bytes:
+    return _text(hmac.digest(key, _PURPOSE + signed, "sha256"))
+
+
+def _text(digest: bytes) -> bytes:
+    return urlsafe_b64encode(digest).rstrip(b"=")

@@ -1,0 +1,132 @@
+"""Kinds of values that say where something is.
+
+What they refuse is never shown again: people put credentials into addresses.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from urllib.parse import SplitResult, urlsplit
+
+from lucius_contract.errors import ContractError
+from lucius_contract.refs import LOCAL_SCHEMES, RefPolicy, check_ref
+from lucius_orchestrator.settings.kinds import Kind, Refused, must, set_of
+from lucius_orchestrator.settings.secret import Secret
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+_PLACE = re.compile(r"\.?[a-z0-9$_][a-z0-9$._-]{0,251}")
+_SCHEMES = sorted(LOCAL_SCHEMES)
+_ROOTS = RefPolicy(schemes=LOCAL_SCHEMES, allow_private_addresses=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    if host.lower() == "localhost":
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _read_host(text: str) -> str:
+    if _NAME.fullmatch(text) or _address(text):
+        return text
+    raise must(HOST.rule, text)
+
+
+HOST = Kind("the name or address of a host, without scheme and port", _read_host)
+
+
+def _read_base(text: str) -> str:
+    parts = _split(text, BASE_URL.rule)
+    if parts.scheme not in ("http", "https"):
+        raise Refused(f"has another scheme; must be {BASE_URL.rule}")
+    if "?" in text or "#" in text:
+        raise Refused(f"has a query or a fragment; must be {BASE_URL.rule}")
+    return text.rstrip("/")
+
+
+BASE_URL = Kind("an http or https url without credentials, query and fragment", _read_base)
+
+
+def _read_protected(text: str) -> str:
+    parts = _split(text, PROTECTED_URL.rule)
+    local = parts.scheme == "http" and is_loopback(parts.hostname or "")
+    if parts.scheme != "https" and not local:
+        raise Refused(f"does not use https; must be {PROTECTED_URL.rule}")
+    return text
+
+
+PROTECTED_URL = Kind(
+    "an https url, or an http url of a loopback host, without credentials", _read_protected
+)
+
+
+def _split(text: str, rule: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError as error:
+        raise Refused(f"is no url; must be {rule}") from error
+    if not parts.scheme or not parts.hostname or " " in text:
+        raise Refused(f"is no url; must be {rule}")
+    if "@" in parts.netloc:
+        raise Refused(f"carries a user name or a password; must be {rule}")
+    return parts
+
+
+def _read_database(text: str) -> Secret:
+    if not text.startswith(("postgresql://", "postgres://")):
+        raise Refused(f"has another form; must be {DATABASE_URL.rule}")
+    return Secret(text)
+
+
+DATABASE_URL = Kind("a url that begins with postgresql:// or postgres://", _read_database)
+
+
+def _read_root(text: str) -> str:
+    try:
+        check_ref(text, _ROOTS, "")
+    except ContractError as error:
+        raise Refused(f"cannot be used; must be {ROOT_URI.rule}") from error
+    if not urlsplit(text).path.strip("/") and text.startswith("file:"):
+        raise Refused(f"names no folder; must be {ROOT_URI.rule}")
+    if "?" in text or "#" in text:
+        raise Refused(f"has a query or a fragment; must be {ROOT_URI.rule}")
+    return text
+
+
+ROOT_URI = Kind(
+    "a uri of a folder, as file:///srv/lucius or az://container/folder, without credentials,"
+    f" '..', query and fragment; its scheme is one of {', '.join(_SCHEMES)}",
+    _read_root,
+)
+
+
+def schemes() -> Kind:
+    rule = f"a comma list of {', '.join(_SCHEMES)}"
+
+    def read(entry: str) -> str:
+        if entry.lower() not in LOCAL_SCHEMES:
+            raise must(rule, entry)
+        return entry.lower()
+
+    return set_of(read, rule, None)
+
+
+def places(what: str, empty: Iterable[str] | None) -> Kind:
+    """A leading dot stands for all hosts below a domain."""
+    rule = f"a comma list of {what}, without scheme, port and path"
+
+    def read(entry: str) -> str:
+        if not _PLACE.fullmatch(entry.lower()) and not _address(entry):
+            raise must(rule, entry)
+        return entry.lower()
+
+    return set_of(read, rule, empty)

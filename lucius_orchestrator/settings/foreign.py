@@ -1,0 +1,86 @@
+"""Variables of parts that this release lacks, or has in one form only, and of other programs."""
+
+from lucius_contract.routing import LANES, REPLY_TOPIC_PREFIX
+from lucius_orchestrator.adapters.bus.topology import INVOKER
+from lucius_orchestrator.settings.info import SettingInfo, Use
+from lucius_orchestrator.settings.kinds import TEXT, exactly, never
+
+_CONTRACT = "the contract fixes it for everybody on the bus"
+BUS = (
+    SettingInfo(
+        "LUCIUS_SERVICEBUS_CONNECTION",
+        "servicebus_connection",
+        never("the Service Bus adapter is not part of this release yet"),
+        None,
+        "The Service Bus namespace. Services have a variable of the same name.",
+        secret=True,
+        unset="none: a bus inside the process",
+    ),
+    SettingInfo(
+        "LUCIUS_SERVICEBUS_LANES",
+        None,
+        exactly(str(LANES), _CONTRACT),
+        str(LANES),
+        "The number of lanes.",
+    ),
+    SettingInfo(
+        "LUCIUS_SERVICEBUS_REPLY_PREFIX",
+        None,
+        exactly(REPLY_TOPIC_PREFIX, _CONTRACT),
+        REPLY_TOPIC_PREFIX,
+        "The name of a reply topic without its lane.",
+    ),
+    SettingInfo(
+        "LUCIUS_SERVICEBUS_REPLY_SUBSCRIPTION",
+        None,
+        exactly(INVOKER, _CONTRACT),
+        INVOKER,
+        "The subscription through which replies are received.",
+    ),
+    SettingInfo(
+        "LUCIUS_TEMPORAL_ENABLED",
+        None,
+        exactly("off", "the Temporal engine is not part of this release"),
+        "off",
+        "Whether Temporal drives the jobs.",
+    ),
+)
+
+
+def _idle(variable: str, reason: str, secret: bool = False) -> SettingInfo:
+    return SettingInfo(variable, None, TEXT, None, reason, secret, "-", Use.IDLE)
+
+
+_ONE_LEDGER = "Jobs and steps lie together in the ledger and have no tables of their own."
+_TABLES = "Belongs to the ledger on Azure Tables, which is not part of this release."
+_INVOKER = "Belongs to the invoker, which is not part of this release."
+_TEMPORAL = "Belongs to the Temporal engine, which is not part of this release."
+IDLE = (
+    _idle("LUCIUS_JOBS_TABLE", _ONE_LEDGER),
+    _idle("LUCIUS_STEPS_TABLE", _ONE_LEDGER),
+    _idle("LUCIUS_LEDGER_TABLE", _TABLES),
+    _idle("LUCIUS_IDEMPOTENCY_TABLE", _TABLES),
+    _idle("LUCIUS_JOB_INDEX_TABLE", _TABLES),
+    _idle("LUCIUS_INFLIGHT_TABLE", _TABLES),
+    _idle("LUCIUS_TABLE_CONNECTION", _TABLES, secret=True),
+    _idle("LUCIUS_INVOKER_URL", _INVOKER),
+    _idle("LUCIUS_TEMPORAL_ADDRESS", _TEMPORAL),
+    _idle("LUCIUS_TEMPORAL_NAMESPACE", _TEMPORAL),
+    _idle("LUCIUS_TEMPORAL_TASK_QUEUE", _TEMPORAL),
+    _idle("LUCIUS_TEMPORAL_WORKFLOW_EXECUTION_TIMEOUT", _TEMPORAL),
+)
+
+
+def _elsewhere(variable: str, meaning: str, secret: bool = False) -> SettingInfo:
+    return SettingInfo(variable, None, TEXT, None, meaning, secret, "-", Use.ELSEWHERE)
+
+
+ELSEWHERE = (
+    _elsewhere("LUCIUS_SERVICE", "Of a service: its name."),
+    _elsewhere("LUCIUS_HEALTH_PORT", "Of a service: where it answers about its health."),
+    _elsewhere("LUCIUS_CONCURRENCY", "Of a service: how many directives it works on at once."),
+    _elsewhere("LUCIUS_DEDUP_STORE", "Of a service: where it remembers what it has done."),
+    _elsewhere("LUCIUS_ACK_SECONDS", "Of a service: how soon it sends an ACK."),
+    _elsewhere("LUCIUS_URL", "Of the shell client: the address of the API."),
+    _elsewhere("LUCIUS_API_KEY", "Of the shell client: its credential.", secret=True),
+)

@@ -1,0 +1,67 @@
+"""The values that a process runs with."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from lucius_contract.refs import RefPolicy
+from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
+from lucius_orchestrator.settings.secret import Secret
+
+
+class StorageBackend(StrEnum):
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+    MEMORY = "memory"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What each value means stands in `SETTINGS`, beside the variable that sets it.
+
+    None is what no default replaces: no limit of the operator's own, no such part, or something
+    that is known only later, as the address of the API. `warnings` are for whoever starts the
+    process: variables that were set and change nothing.
+    """
+
+    storage_backend: StorageBackend
+    data_dir: Path
+    database_url: Secret | None
+    host: str
+    port: int
+    auth: bool
+    api_keys_file: Path
+    jwks_url: str | None
+    jwt_issuer: str | None
+    jwt_audience: str | None
+    callback_base_url: str | None
+    callback_keys: tuple[Secret, ...]
+    reply_via: ReplyVia
+    protocols_dir: Path | None
+    system: str
+    workspace_root: str
+    refs: RefPolicy
+    webhook_hosts: frozenset[str]
+    webhook_keys: tuple[Secret, ...]
+    webhook_allow_private: bool
+    webhook_ca_file: Path | None
+    max_inflight: int | None
+    max_inflight_per_tenant: int | None
+    max_inflight_burst: int | None
+    max_inflight_default: int | None
+    max_body_bytes: int
+    request_timeout: timedelta
+    step_policy: StepPolicy
+    clock_skew: timedelta
+    retention: timedelta
+    shutdown_grace: timedelta
+    log_level: str
+    log_format: LogFormat
+    servicebus_connection: Secret | None
+    warnings: tuple[str, ...]

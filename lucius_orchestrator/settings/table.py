@@ -1,0 +1,22 @@
+"""Every variable that is known, by what it is about."""
+
+from collections.abc import Mapping
+
+from lucius_orchestrator.settings import deployment, foreign, work
+from lucius_orchestrator.settings.info import SettingInfo
+
+GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
+    "Storage": deployment.STORAGE,
+    "API": deployment.API,
+    "Callers": deployment.CALLERS,
+    "Replies": deployment.REPLIES,
+    "Protocols, workspace and refs": work.PLACES,
+    "Webhooks": deployment.WEBHOOKS,
+    "Limits": work.LIMITS,
+    "Times and tries": work.TRIES,
+    "Logs": deployment.LOGS,
+    "Bus and engine": foreign.BUS,
+    "Accepted without effect": foreign.IDLE,
+    "Of other programs": foreign.ELSEWHERE,
+}
+SETTINGS: tuple[SettingInfo, ...] = tuple(info for group in GROUPS.values() for info in group)

@@ -1,0 +1,15 @@
+"""Tells the addresses of a job how it ended: signed, over https, at least once."""
+
+from lucius_orchestrator.webhooks.delivery import WebhookDelivery
+from lucius_orchestrator.webhooks.policy import WebhookPolicy
+from lucius_orchestrator.webhooks.sender import WebhookSender
+from lucius_orchestrator.webhooks.signature import InvalidSignature, signature_header, verify
+
+__all__ = [
+    "InvalidSignature",
+    "WebhookDelivery",
+    "WebhookPolicy",
+    "WebhookSender",
+    "signature_header",
+    "verify",
+]

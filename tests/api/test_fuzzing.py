@@ -1,0 +1,194 @@
+"""Schemathesis against a real server: no defects, no undocumented statuses, answers that fit.
+
+What it generates is mixed with what exists, so that it gets past the first check: ids of jobs in
+several states, requests and replies that the control plane accepts.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import one_of
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from docs.generator import ROOT
+from lucius_contract.messages import Directive
+from lucius_orchestrator.adapters.bus.memory import MemoryBus
+from lucius_orchestrator.api import operations
+from tests.api.serving import DEADLINE, address, served
+from tests.api.stage import LIFE, Stage
+from tests.engine.plane import OCR, Plane, ack, request
+from tests.ledger.backends import Clock, MemoryBackend
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+DOCUMENT = ROOT / "docs/reference/openapi.json"  # `test_openapi` holds it to the application
+CALLERS = ("root", "ada", "both", "mallory", "reader", "nobody")
+NAMED = ("jobId", "stepId", "attempt_no", "lease_id", "tenant_id", "timestamp")
+Case = schemathesis.Case[Any]
+
+
+class World(NamedTuple):
+    """A server with jobs in it."""
+
+    stage: Stage
+    port: int
+    moving: list[str]
+    ended: list[str]
+    open: list[Directive]
+
+
+async def prepared(plane: Plane) -> tuple[list[str], list[str], list[Directive]]:
+    ended = [(await plane.succeeded(request(idempotency_key=f"good {n}"))).job_id for n in range(2)]
+    ended += [await plane.failed(request(idempotency_key=f"bad {n}")) for n in range(4)]
+    working = [await plane.working(request(payload={"dpi": 72 + n})) for n in range(10)]
+    waiting = [await plane.submit(request(payload={"dpi": 100 + n})) for n in range(4)]
+    return [directive.job_id for directive in working] + waiting, ended, working
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """In a thread of its own: Schemathesis waits for its answers without a loop."""
+    ready, done = threading.Event(), threading.Event()
+    made: list[World] = []
+
+    async def serve() -> None:
+        backend = MemoryBackend(Clock())
+        bus = MemoryBus(backend.clock)
+        await backend.start()
+        stage = Stage(Plane.new(backend, bus))
+        prepared_jobs = await prepared(stage.plane)
+        async with served(stage.app) as port:
+            made.append(World(stage, port, *prepared_jobs))
+            ready.set()
+            await asyncio.to_thread(done.wait)
+        await bus.close()
+        await backend.stop()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(DEADLINE)
+    yield made[0]
+    done.set()
+    thread.join(DEADLINE)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        yield session
+
+
+schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text(encoding="utf-8")))
+OPERATIONS = {
+    found.ok().label: found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)
+}
+
+
+def pick(case: Case, salt: str, choices: Any) -> Any:
+    """The same for the same case, whatever the order of the cases is."""
+    text = repr((salt, case.path_parameters, case.query, case.headers, case.body))
+    return choices[sum(text.encode(errors="replace")) % len(choices)]
+
+
+def lead(case: Case, world: World) -> None:
+    """Point the case at something that exists, two times out of three."""
+    if pick(case, "lead", (True, True, False)):
+        if "{jobId}" in case.path:
+            ids = world.ended if case.path.endswith("/stream") else world.moving + world.ended
+            case.path_parameters = {"jobId": pick(case, "id", ids)}
+        if "{protocolId}" in case.path:
+            case.path_parameters = {"protocolId": "ocr"}
+        if isinstance(case.body, dict):
+            case.body = {**case.body, **accepted(case, world)}
+
+
+def accepted(case: Case, world: World) -> dict[str, Any]:
+    if case.path.startswith("/v1/callbacks/"):
+        reply = ack(pick(case, "attempt", world.open)).to_json()
+        return {name: reply[name] for name in NAMED}
+    return OCR | {"idempotency_key": pick(case, "key", (None, "k-1", "k-2"))}
+
+
+def authorization(case: Case, world: World) -> str:
+    """A caller, or the token that fits the reply."""
+    body: Any = case.body
+    if not (case.path.startswith("/v1/callbacks/") and isinstance(body, dict)):
+        return f"Bearer {pick(case, 'caller', CALLERS)}"
+    identity: tuple[Any, Any, Any, Any] = (
+        body.get("jobId"),
+        body.get("stepId"),
+        body.get("attempt_no"),
+        body.get("lease_id"),
+    )
+    try:
+        token = world.stage.tokens.issue(*identity, world.stage.plane.clock() + LIFE)
+    except TypeError:
+        return "Bearer of nothing"
+    return f"Bearer {token}"
+
+
+def ask(case: Case, world: World, session: requests.Session) -> None:
+    lead(case, world)
+    case.call_and_validate(
+        base_url=address(world.port),
+        session=session,
+        headers={"Authorization": authorization(case, world)},
+        checks=CHECKS,
+        timeout=DEADLINE,
+    )
+
+
+def test_every_operation_is_asked() -> None:
+    assert list(OPERATIONS) == [f"{o.method} {o.path}" for o in operations.OPERATIONS]
+
+
+# Schemathesis has a decorator for this, but its tests all have one id, of which xdist runs one.
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_no_answer_is_a_surprise(label: str, world: World, session: requests.Session) -> None:
+    operation = OPERATIONS[label]
+
+    @settings(
+        max_examples=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(one_of(*(operation.as_strategy(mode) for mode in GenerationMode)))
+    def fuzzed(case: Case) -> None:
+        ask(case, world, session)
+
+    fuzzed()
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_no_answer_to_an_edge_case_is_a_surprise(
+    label: str, world: World, session: requests.Session
+) -> None:
+    cases = schema.iter_coverage_cases(
+        OPERATIONS[label],
+        generation_modes=list(GenerationMode),
+        generation_config=schema.config.generation,
+    )
+    for case in cases:
+        ask(case, world, session)

@@ -1,0 +1,114 @@
+"""The parts together: what a client, a service and an operator see of one process."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lucius_contract.messages import Directive
+from lucius_orchestrator.bootstrap.plane import ControlPlane
+from tests.bootstrap.planes import OCR, client, next_directive, plane, reply
+
+
+async def callback(made: ControlPlane, directive: Directive, kind: str, **said: object) -> int:
+    assert directive.callback_urls is not None
+    url = getattr(directive.callback_urls, kind)
+    bearer = {"Authorization": f"Bearer {directive.callback_token}"}
+    async with client(made) as http:
+        body = reply(directive, kind.upper(), **said)
+        return (await http.post(url, json=body, headers=bearer)).status_code
+
+
+@pytest.mark.parametrize("storage", ["memory", "sqlite"])
+async def test_a_job_runs_from_request_to_answer_over_http(tmp_path: Path, storage: str) -> None:
+    async with plane(tmp_path, LUCIUS_STORAGE_BACKEND=storage) as made:
+        async with client(made) as http:
+            submitted = await http.post("/v1/orchestrate", json=OCR)
+            assert submitted.status_code == 202
+            directive = await next_directive(made)
+            assert await callback(made, directive, "ack", status="ACKED") == 200
+            assert await callback(made, directive, "result", status="SUCCEEDED") == 200
+            job = (await http.get(f"/v1/jobs/{directive.job_id}")).json()
+        assert (job["state"], job["final_output"]) == ("SUCCEEDED", "az://outbox/a.txt")
+
+
+async def test_a_token_is_good_for_its_own_attempt_only(tmp_path: Path) -> None:
+    async with plane(tmp_path) as made:
+        async with client(made) as http:
+            await http.post("/v1/orchestrate", json=OCR)
+            await http.post("/v1/orchestrate", json={**OCR, "payload": {"dpi": 200}})
+        first, second = await next_directive(made), await next_directive(made)
+        stolen = first.model_copy(update={"callback_token": second.callback_token})
+        assert await callback(made, stolen, "ack", status="ACKED") == 403
+        made_up = first.model_copy(update={"callback_token": "v1.x.y"})
+        assert await callback(made, made_up, "ack", status="ACKED") == 401
+
+
+async def test_what_was_accepted_is_there_after_a_restart(tmp_path: Path) -> None:
+    async with plane(tmp_path) as made, client(made) as http:
+        job_id = (await http.post("/v1/orchestrate", json=OCR)).json()["jobId"]
+    async with plane(tmp_path) as made, client(made) as http:
+        again = (await http.post("/v1/orchestrate", json=OCR)).json()
+    assert (again["jobId"], again["duplicate"]) == (job_id, True)
+
+
+async def test_a_token_is_known_again_after_a_restart(tmp_path: Path) -> None:
+    async with plane(tmp_path) as made, client(made) as http:
+        await http.post("/v1/orchestrate", json=OCR)
+        directive = await next_directive(made)
+    async with plane(tmp_path) as made:
+        assert await callback(made, directive, "ack", status="ACKED") == 200
+
+
+async def test_directives_say_where_replies_go(tmp_path: Path) -> None:
+    public = "https://lucius.example"
+    async with plane(tmp_path, LUCIUS_CALLBACK_BASE_URL=public) as made, client(made) as http:
+        await http.post("/v1/orchestrate", json=OCR)
+        directive = await next_directive(made)
+    assert directive.callback_urls is not None
+    assert directive.callback_urls.ack == f"{public}/v1/callbacks/ack"
+    async with plane(tmp_path / "bus", LUCIUS_REPLY_VIA="bus") as made, client(made) as http:
+        await http.post("/v1/orchestrate", json=OCR)
+        directive = await next_directive(made)
+    assert (directive.callback_urls, directive.callback_token) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("variable", "code"),
+    [
+        ("LUCIUS_MAX_INFLIGHT_PER_TENANT", "TENANT_SATURATED"),
+        ("LUCIUS_MAX_INFLIGHT", "GLOBAL_SATURATED"),
+        ("LUCIUS_MAX_INFLIGHT_DEFAULT", "LANE_SATURATED"),
+    ],
+)
+async def test_limits_come_from_the_environment(tmp_path: Path, variable: str, code: str) -> None:
+    async with plane(tmp_path, **{variable: "1"}) as made, client(made) as http:
+        await http.post("/v1/orchestrate", json=OCR)
+        refused = await http.post("/v1/orchestrate", json={**OCR, "payload": {"dpi": 200}})
+        assert (refused.status_code, refused.json()["code"]) == (429, code)
+        assert int(refused.headers["Retry-After"]) >= 1
+
+
+async def test_ready_names_what_is_away(tmp_path: Path) -> None:
+    async with plane(tmp_path) as made, client(made) as http:
+        assert (await http.get("/healthz/ready")).status_code == 200
+        assert made.bus is not None
+        made.bus.go_away()
+        ready = await http.get("/healthz/ready")
+        assert ready.status_code == 503
+        assert "the bus is away" in ready.text
+        assert (await http.get("/healthz/live")).status_code == 200
+
+
+async def test_metrics_count_what_happened(tmp_path: Path) -> None:
+    async with plane(tmp_path) as made, client(made) as http:
+        await http.post("/v1/orchestrate", json=OCR)
+        text = (await http.get("/metrics")).text
+    assert "lucius_jobs_submitted_total 1.0" in text
+    assert 'route="/v1/orchestrate",status="202"' in text
+
+
+async def test_with_auth_on_a_request_without_a_key_is_refused(tmp_path: Path) -> None:
+    async with plane(tmp_path, LUCIUS_AUTH="on") as made, client(made) as http:
+        refused = await http.post("/v1/orchestrate", content=json.dumps(OCR))
+        assert (refused.status_code, refused.json()["code"]) == (401, "UNAUTHENTICATED")

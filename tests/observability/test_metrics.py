@@ -1,0 +1,214 @@
+"""The registry has what the tables promise, and a ledger that is away leaves no old numbers."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lucius_contract.routing import LANES, lane_of
+from lucius_orchestrator.bootstrap import running
+from lucius_orchestrator.engine import telemetry as engine
+from lucius_orchestrator.observability.gauges import GaugeRefresher
+from lucius_orchestrator.observability.metrics import BUCKETS, PrometheusMetrics
+from lucius_orchestrator.observability.tables import (
+    BACKLOG,
+    EVENTS,
+    HTTP_METRICS,
+    INFLIGHT,
+    INFLIGHT_JOBS,
+    LEDGER_GAUGES,
+    LEDGER_UP,
+    METRICS,
+)
+from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
+from lucius_outbox import telemetry as outbox
+from lucius_outbox.telemetry import Kind, MetricInfo
+from tests.engine.plane import TENANT, Plane, request
+
+TOLD = (*outbox.METRICS, *engine.METRICS, *HTTP_METRICS)
+NEVER = timedelta(hours=1)
+
+
+class Seconds:
+    """A clock that tests move."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def tell(metrics: PrometheusMetrics, info: MetricInfo) -> None:
+    labels = dict.fromkeys(info.labels, "x")
+    if info.kind is Kind.COUNTER:
+        metrics.increment(info.name, 2, **labels)
+    elif info.kind is Kind.GAUGE:
+        metrics.set(info.name, 2, **labels)
+    else:
+        metrics.observe(info.name, [0.5, 1.5], **labels)
+
+
+def samples(metrics: PrometheusMetrics, name: str) -> dict[tuple[str, ...], float]:
+    """Values by labels, as a scrape sees them."""
+    families = text_string_to_metric_families(metrics.render().decode())
+    found = [sample for family in families for sample in family.samples if sample.name == name]
+    return {tuple(sample.labels.values()): sample.value for sample in found}
+
+
+@pytest.mark.parametrize("info", TOLD, ids=lambda info: info.name)
+def test_every_metric_of_the_tables_exists_with_its_labels(info: MetricInfo) -> None:
+    metrics = PrometheusMetrics()
+    tell(metrics, info)
+    name = info.name + ("_sum" if info.kind is Kind.HISTOGRAM else "")
+    labels = dict.fromkeys(info.labels, "x")
+    assert metrics.registry.get_sample_value(name, labels) == 2
+
+
+@pytest.mark.parametrize("info", [*TOLD, *LEDGER_GAUGES], ids=lambda info: info.name)
+def test_every_metric_of_the_tables_is_described_in_a_scrape(info: MetricInfo) -> None:
+    text = PrometheusMetrics().render().decode()
+    assert f"# HELP {info.name} {info.meaning}" in text
+    assert f"# TYPE {info.name} {info.kind}" in text
+
+
+def test_no_metric_is_in_two_tables() -> None:
+    names = [info.name for info in (*outbox.METRICS, *engine.METRICS, *METRICS)]
+    assert len(names) == len(set(names))
+
+
+def test_every_histogram_of_ours_has_buckets_of_its_own() -> None:
+    ours = (*engine.METRICS, *METRICS)
+    assert {info.name for info in ours if info.kind is Kind.HISTOGRAM} == BUCKETS.keys()
+    assert all(list(buckets) == sorted(set(buckets)) for buckets in BUCKETS.values())
+
+
+def test_the_order_of_labels_does_not_matter() -> None:
+    metrics = PrometheusMetrics()
+    metrics.increment(engine.REPLIES, 1, type="ACK", verdict="APPLIED")
+    metrics.increment(engine.REPLIES, 1, verdict="APPLIED", type="ACK")
+    assert samples(metrics, engine.REPLIES) == {("ACK", "APPLIED"): 2}
+
+
+@pytest.mark.parametrize("labels", [{"kind": "x"}, {"state": "x", "more": "y"}])
+def test_labels_that_the_table_does_not_name_are_refused(labels: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="label"):
+        PrometheusMetrics().increment(engine.FINISHED, 1, **labels)
+
+
+def test_two_of_them_share_nothing() -> None:
+    one, other = PrometheusMetrics(), PrometheusMetrics()
+    one.increment(engine.SUBMITTED, 1)
+    assert samples(other, engine.SUBMITTED) == {(): 0}
+
+
+def test_what_the_process_uses_is_shown() -> None:
+    assert "process_open_fds" in PrometheusMetrics().render().decode()
+
+
+async def test_an_engine_fills_them(plane: Plane) -> None:
+    metrics = PrometheusMetrics()
+    plane.engine.telemetry = engine.Telemetry(metrics)
+    await plane.succeeded()
+    assert samples(metrics, engine.SUBMITTED) == {(): 1}
+    assert samples(metrics, engine.FINISHED) == {("SUCCEEDED",): 1}
+    assert samples(metrics, engine.DISPATCH_LAG + "_count") == {(f"{lane_of(TENANT)}",): 1}
+
+
+async def test_jobs_in_flight_are_read_from_the_ledger(plane: Plane) -> None:
+    metrics = PrometheusMetrics()
+    await plane.submit()
+    await plane.submit(request(mode="BURST", doc_id="d", idempotency_key="k"))
+    await metrics.refresh(plane.ledger)
+    assert samples(metrics, INFLIGHT) == {("DEFAULT",): 1, ("BURST",): 1}
+    assert samples(metrics, INFLIGHT_JOBS) == {(): 2}
+    assert samples(metrics, LEDGER_UP) == {(): 1}
+
+
+def test_before_the_first_reading_nothing_is_said_of_the_ledger() -> None:
+    metrics = PrometheusMetrics()
+    for info in LEDGER_GAUGES:
+        assert samples(metrics, info.name) == {}
+
+
+async def test_while_the_ledger_is_away_its_gauges_are_absent(plane: Plane) -> None:
+    metrics = PrometheusMetrics()
+    await metrics.refresh(plane.ledger)
+    plane.detour.fail("in_flight")
+    with pytest.raises(LedgerUnavailable):
+        await metrics.refresh(cast(Ledger, plane.detour))
+    assert samples(metrics, INFLIGHT) == samples(metrics, INFLIGHT_JOBS) == {}
+    assert samples(metrics, LEDGER_UP) == {(): 0}
+
+
+async def test_a_reading_that_nobody_renews_grows_old(plane: Plane) -> None:
+    seconds = Seconds()
+    metrics = PrometheusMetrics(seconds, max_age=timedelta(seconds=10))
+    await metrics.refresh(plane.ledger)
+    seconds.now = 10
+    assert samples(metrics, INFLIGHT_JOBS) == {(): 0}
+    seconds.now = 10.5
+    assert samples(metrics, INFLIGHT_JOBS) == {}
+    assert samples(metrics, LEDGER_UP) == {(): 0}
+
+
+async def test_the_backlog_is_read_by_lane(plane: Plane) -> None:
+    metrics = PrometheusMetrics()
+    await plane.submit()
+    await metrics.refresh(plane.ledger)
+    found = samples(metrics, BACKLOG)
+    assert len(found) == LANES
+    assert found.pop((str(lane_of(TENANT)),)) == 1
+    assert set(found.values()) == {0}
+
+
+async def test_the_refresher_reads_until_it_is_stopped(plane: Plane) -> None:
+    metrics, moment = PrometheusMetrics(), timedelta(milliseconds=1)
+    refresher = GaugeRefresher(metrics, cast(Ledger, plane.detour), interval=moment)
+    async with running([refresher]):
+        await plane.detour.called("in_flight", times=3)
+    await refresher.stop()
+    calls = plane.detour.calls["in_flight"]
+    await asyncio.sleep(0)
+    assert plane.detour.calls["in_flight"] == calls
+
+
+async def test_the_refresher_stops_at_once(plane: Plane) -> None:
+    refresher = GaugeRefresher(PrometheusMetrics(), plane.ledger, interval=NEVER)
+    async with asyncio.timeout(10), running([refresher]):
+        pass
+
+
+async def test_a_ledger_that_goes_and_comes_is_told_once_each(
+    plane: Plane, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    metrics = PrometheusMetrics()
+    refresher = GaugeRefresher(metrics, cast(Ledger, plane.detour))
+    plane.detour.fail("in_flight", error=RuntimeError("a defect; password=S3cr3t"))
+    await refresher.run_once()
+    await refresher.run_once()
+    assert samples(metrics, LEDGER_UP) == {(): 0}
+    plane.detour.heal()
+    await refresher.run_once()
+    await refresher.run_once()
+    assert samples(metrics, LEDGER_UP) == {(): 1}
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["gauges.stale", "gauges.fresh"]
+    assert {"gauges.stale", "gauges.fresh"} <= {info.name for info in EVENTS}
+    assert vars(caplog.records[0])["error"] == "RuntimeError: a defect; password=***"
+
+
+async def test_a_ledger_that_does_not_answer_is_away(plane: Plane) -> None:
+    metrics, moment = PrometheusMetrics(), timedelta(milliseconds=1)
+
+    async def for_ever() -> None:
+        await asyncio.Event().wait()
+
+    plane.detour.before["in_flight"] = for_ever
+    refresher = GaugeRefresher(metrics, cast(Ledger, plane.detour), patience=moment)
+    async with asyncio.timeout(10):
+        await refresher.run_once()
+    assert samples(metrics, LEDGER_UP) == {(): 0}

