@@ -12,6 +12,7 @@ from lucius_orchestrator.adapters.bus.memory import MemoryBus
 from lucius_orchestrator.adapters.bus.topology import lane_topology
 from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
 from lucius_orchestrator.api.app import create_app
+from lucius_orchestrator.api.loopback import LoopbackOnly
 from lucius_orchestrator.api.parts import ApiLimits, ApiParts
 from lucius_orchestrator.bootstrap.authentication import authenticator_of, callback_tokens_of
 from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
@@ -81,7 +82,8 @@ async def control_plane(
             limits=ApiLimits(settings.max_body_bytes, settings.request_timeout),
         )
         app = create_app(api)
-        yield ControlPlane(engine, bus, observation.observed(app), parts, app.state.stopping)
+        served = observation.observed(app if settings.auth else LoopbackOnly(app))
+        yield ControlPlane(engine, bus, served, parts, app.state.stopping)
 
 
 def _drivers(

