@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
-CONNECTIONS = 64
+CONNECTIONS = 128
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _OK = 200
 
@@ -19,7 +19,7 @@ class Refused(Exception):
 
 
 def post(path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: bench", "Content-Type: application/json"]
+    lines = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     lines += [f"Content-Length: {len(body)}", "", ""]
     return "\r\n".join(lines).encode() + body

@@ -85,6 +85,9 @@ class Ref(Document):
     uri: Annotated[str, Field(min_length=1)]
     """A URI without credentials."""
 
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() if self.model_extra else {"uri": self.uri}
+
 
 class Artifact(Document):
     """Something that a step has written."""

@@ -2,6 +2,7 @@
 that it shows, so requests that a page of another site has made are refused, and so are those for
 another name than the machine's own, which is how a page makes itself look like one of ours."""
 
+from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -39,6 +40,7 @@ def _reason(scope: Scope) -> str | None:
     return None
 
 
+@lru_cache(maxsize=64)
 def _is_own(address: bytes) -> bool:
     try:
         return (urlsplit(address.decode("latin-1")).hostname or "") in _OWN_NAMES

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from lucius_contract import timeouts
 from lucius_contract.errors import ContractError, ErrorCode, Problem
@@ -30,8 +31,7 @@ class StepPlan:
     policy: StepPolicy = field(default_factory=StepPolicy)
 
 
-@dataclass(frozen=True, slots=True)
-class JobPlan:
+class JobPlan(NamedTuple):
     """A request that was validated, matched with its protocol and routed."""
 
     job_id: str

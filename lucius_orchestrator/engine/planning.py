@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from lucius_contract.canonical import idempotency_hash, pointer_to
@@ -32,8 +32,7 @@ class PlanSettings:
     system: str = "lucius"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request that was validated, matched with its protocol and routed.
 
     It holds values alone, so a reload of the registry changes nothing about it.

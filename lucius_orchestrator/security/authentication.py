@@ -27,8 +27,11 @@ class AnyAuthenticator:
         raise unauthenticated("credentials of this kind are not accepted here")
 
 
+_ANONYMOUS = Caller("anonymous", None, frozenset(Role))
+
+
 class NoAuthentication:
     """Everybody may do everything: for a control plane that only its own machine can reach."""
 
     async def authenticate(self, authorization: str | None) -> Caller:  # noqa: ARG002
-        return Caller("anonymous", None, frozenset(Role))
+        return _ANONYMOUS

@@ -150,7 +150,7 @@ class TestCreation:
     def test_a_directive_that_would_not_fit_is_refused_at_submission(self) -> None:
         huge = StepPlan("OCR", "ocr", {"text": "x" * DIRECTIVE_LIMIT})
         with pytest.raises(ContractError) as refused:
-            new_job(dataclasses.replace(a_plan(), steps=(huge,)), START)
+            new_job(a_plan()._replace(steps=(huge,)), START)
         assert refused.value.code is ErrorCode.TOO_LARGE
 
     def test_the_measured_size_covers_every_real_directive(self) -> None:
@@ -160,7 +160,7 @@ class TestCreation:
             dataclasses.replace(step, step_type=name)
             for step, name in zip(plan.steps, names, strict=True)
         )
-        job = Scenario(new_job(dataclasses.replace(plan, steps=steps), START)).submitted()
+        job = Scenario(new_job(plan._replace(steps=steps), START)).submitted()
         artifacts = (ARTIFACT,) * 9
         size = len(pydantic_core.to_json(artifacts))
         job.succeeds(artifacts=artifacts, artifacts_bytes=size)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -208,7 +208,7 @@ class World:
 
         def build(job_id: str) -> NewJob:
             request = a_plan(steps, policy, job_id=job_id, tenant_id=tenant, **plan)
-            request = replace(request, steps=plans or request.steps)
+            request = request._replace(steps=plans or request.steps)
             return first_rows(new_job(request, now), now)
 
         job_id = new_job_id(now, number.to_bytes(10))
