@@ -34,6 +34,18 @@ def test_what_the_environment_sets_counts_over_the_files() -> None:
     assert limited.protocols is files.snapshot().protocols
 
 
+def test_limits_from_the_environment_count_over_files_that_change(tmp_path: Path) -> None:
+    files = YamlRegistry(tmp_path)
+    files.load()
+    limited = LimitedRegistry(files, load_settings({"LUCIUS_MAX_INFLIGHT": "7"}))
+    assert limited.snapshot() is limited.snapshot()
+    (tmp_path / "protocols").mkdir()
+    (tmp_path / "protocols" / "stamp.yaml").write_text(PROTOCOL)
+    files.reload()
+    assert list(limited.snapshot().protocols) == ["stamp"]
+    assert limited.snapshot().defaults.max_inflight == 7
+
+
 async def test_a_file_that_changes_is_taken_up(tmp_path: Path) -> None:
     folder = tmp_path / "protocols"
     folder.mkdir()

@@ -1,0 +1,58 @@
+"""How a control plane stops: nothing that was answered is lost, nobody holds it up."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
+from tests.cli.test_up import DEADLINE, ENVELOPE, Plane, running
+
+CLIENTS = 16
+
+
+async def submit_until_it_stops(plane: Plane, first: asyncio.Event, accepted: list[str]) -> None:
+    async with httpx.AsyncClient(base_url=plane.url) as http:
+        for number in range(100_000):
+            request: dict[str, Any] = {**ENVELOPE, "idempotency_key": f"{id(http)}-{number}"}
+            try:
+                answer = await http.post("/v1/orchestrate", json=request)
+            except httpx.TransportError:
+                return
+            assert answer.status_code == 202
+            accepted.append(answer.json()["jobId"])
+            first.set()
+
+
+async def test_what_was_answered_before_the_stop_is_in_the_ledger(tmp_path: Path) -> None:
+    accepted: list[str] = []
+    first = asyncio.Event()
+    with running(tmp_path, "up", "--port", "0", "--data", "data") as plane:
+        async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as clients:
+            for _ in range(CLIENTS):
+                clients.create_task(submit_until_it_stops(plane, first, accepted))
+            await first.wait()
+            plane.process.send_signal(signal.SIGTERM)
+        code, _ = plane.stop(signal.SIGTERM)
+    assert code == 0
+    ledger = await SqliteLedger.open(tmp_path / "data" / "ledger.db")
+    missing = [job_id for job_id in accepted if await ledger.load(job_id) is None]
+    await ledger.close()
+    assert missing == []
+
+
+def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -> None:
+    """The grace is far longer than the test waits."""
+    with running(
+        tmp_path, "up", "--port", "0", "--data", "data", LUCIUS_SHUTDOWN_GRACE_SECONDS="600"
+    ) as plane:
+        job = httpx.post(f"{plane.url}/v1/orchestrate", json=ENVELOPE).json()["jobId"]
+        with httpx.stream("GET", f"{plane.url}/v1/jobs/{job}/stream", timeout=DEADLINE) as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith("id: ")
+            plane.process.send_signal(signal.SIGTERM)
+            for _ in lines:
+                pass
+        assert plane.process.wait(timeout=DEADLINE) == 0
