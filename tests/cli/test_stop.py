@@ -43,16 +43,16 @@ async def test_what_was_answered_before_the_stop_is_in_the_ledger(tmp_path: Path
     assert missing == []
 
 
-def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -> None:
+async def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     """The grace is far longer than the test waits."""
-    with running(
-        tmp_path, "up", "--port", "0", "--data", "data", LUCIUS_SHUTDOWN_GRACE_SECONDS="600"
-    ) as plane:
-        job = httpx.post(f"{plane.url}/v1/orchestrate", json=ENVELOPE).json()["jobId"]
-        with httpx.stream("GET", f"{plane.url}/v1/jobs/{job}/stream", timeout=DEADLINE) as stream:
-            lines = stream.iter_lines()
-            assert next(lines).startswith("id: ")
-            plane.process.send_signal(signal.SIGTERM)
-            for _ in lines:
-                pass
+    grace = {"LUCIUS_SHUTDOWN_GRACE_SECONDS": "600"}
+    with running(tmp_path, "up", "--port", "0", "--data", "data", **grace) as plane:
+        async with asyncio.timeout(DEADLINE), httpx.AsyncClient(base_url=plane.url) as http:
+            job_id = (await http.post("/v1/orchestrate", json=ENVELOPE)).json()["jobId"]
+            async with http.stream("GET", f"/v1/jobs/{job_id}/stream") as stream:
+                lines = stream.aiter_lines()
+                assert (await anext(lines)).startswith("id: ")
+                plane.process.send_signal(signal.SIGTERM)
+                async for _ in lines:
+                    pass
         assert plane.process.wait(timeout=DEADLINE) == 0
