@@ -7,13 +7,16 @@ from lucius_orchestrator.bootstrap.observation import Observation
 from lucius_orchestrator.bootstrap.parts import Part
 from lucius_orchestrator.bootstrap.stores import open_webhook_store
 from lucius_orchestrator.engine.engine import World
-from lucius_orchestrator.settings import Settings
+from lucius_orchestrator.settings import Settings, StorageBackend
 from lucius_orchestrator.webhooks.delivery import WebhookDelivery
 from lucius_orchestrator.webhooks.policy import WebhookPolicy
 from lucius_orchestrator.webhooks.sender import WebhookSender
 
 
 def policy_of(settings: Settings) -> WebhookPolicy:
+    """A ledger without an outbox would tell nobody, so that it takes no addresses."""
+    if settings.storage_backend is StorageBackend.MEMORY:
+        return WebhookPolicy(frozenset())
     return WebhookPolicy(settings.webhook_hosts, settings.webhook_allow_private)
 
 
