@@ -14,6 +14,7 @@ from lucius_orchestrator.ports.bus import Bus
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError
 from lucius_orchestrator.security.keys import KeyFile
 from lucius_orchestrator.settings import Settings, StorageBackend
+from lucius_outbox.redaction import redacted
 
 _SECONDS = 5.0
 
@@ -59,7 +60,7 @@ async def _look(name: str, check: Callable[[], Awaitable[None]]) -> Check:
     except TimeoutError:
         return Check(name, False, f"no answer within {_SECONDS:.0f} s")
     except Exception as error:
-        return Check(name, False, str(error) or type(error).__name__)
+        return Check(name, False, redacted(str(error)) or type(error).__name__)
     return Check(name, True, "answers")
 
 
@@ -81,7 +82,7 @@ async def _ledger(settings: Settings) -> Check:
     except TimeoutError:
         return Check("ledger", False, f"{what}: no answer within {_SECONDS:.0f} s: is it running?")
     except LedgerError as error:
-        return Check("ledger", False, f"{what}: {error}")
+        return Check("ledger", False, redacted(f"{what}: {error}"))
     return Check("ledger", True, f"{what}: answers, its schema is this release's")
 
 

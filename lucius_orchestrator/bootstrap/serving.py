@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import uvicorn
 
+from lucius_orchestrator.bootstrap.http_protocol import bounded_head
 from lucius_orchestrator.bootstrap.parts import calm_the_collector, running
 from lucius_orchestrator.bootstrap.plane import ControlPlane, control_plane
 from lucius_orchestrator.observability.logs import configure_logs
@@ -93,6 +94,8 @@ class _Server(uvicorn.Server):
 def _config(plane: ControlPlane, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         plane.app,
+        http=bounded_head(settings.request_timeout.total_seconds()),
+        ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",

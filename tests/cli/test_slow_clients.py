@@ -1,0 +1,76 @@
+"""A client that takes its time is left behind; the others are served."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.cli.test_up import DEADLINE, Plane, running
+
+WHOLE = b"GET /healthz/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    folder: Path = tmp_path_factory.mktemp("plane")
+    patience = {"LUCIUS_REQUEST_TIMEOUT_SECONDS": "1"}
+    with running(folder, "up", "--port", "0", "--data", "data", **patience) as made:
+        yield made
+
+
+def connect(plane: Plane) -> socket.socket:
+    place = urlsplit(plane.url)
+    assert place.hostname is not None
+    return socket.create_connection((place.hostname, place.port or 0), timeout=DEADLINE)
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    received = b""
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /healthz/live HTTP/1.1\r\nHost: 127.0", WHOLE + b"GET / HTTP/1.1\r\nHost"],
+    ids=["silent", "half a head", "a request and half a head"],
+)
+def test_a_head_that_does_not_arrive_ends_the_connection(plane: Plane, sent: bytes) -> None:
+    with connect(plane) as slow:
+        slow.sendall(sent)
+        assert httpx.get(f"{plane.url}/healthz/live").status_code == 200
+        assert rest(slow).count(b"200 OK") == sent.count(WHOLE)
+
+
+def test_a_head_without_end_is_refused(plane: Plane) -> None:
+    with connect(plane) as endless:
+        try:
+            endless.sendall(b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 1_000_000)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        assert rest(endless)[:12] in (b"", b"HTTP/1.1 400")
+
+
+def test_a_body_that_does_not_arrive_is_told_so(plane: Plane) -> None:
+    with connect(plane) as slow:
+        head = b"POST /v1/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{"
+        slow.sendall(head)
+        assert rest(slow).startswith(b"HTTP/1.1 408")
+
+
+def test_a_client_that_is_quick_keeps_its_connection(plane: Plane) -> None:
+    with connect(plane) as quick:
+        for _ in range(3):
+            quick.sendall(WHOLE)
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += quick.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 200")
