@@ -1,6 +1,5 @@
 """Control planes under test, with nothing of the machine's environment in them."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -58,10 +57,3 @@ def reply(directive: Directive, kind: str, **said: Any) -> dict[str, Any]:
         "timestamp": "2026-11-16T09:00:00Z",
         **said,
     }
-
-
-async def until(fact: Any) -> None:
-    """Wait until the coroutine function says yes."""
-    async with asyncio.timeout(DEADLINE):
-        while not await fact():
-            await asyncio.sleep(0.01)

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,11 +31,9 @@ def connect(plane: Plane) -> socket.socket:
 def rest(connection: socket.socket) -> bytes:
     """All that comes until the server closes."""
     received = b""
-    try:
+    with suppress(ConnectionResetError):
         while part := connection.recv(65536):
             received += part
-    except ConnectionResetError:
-        pass
     return received
 
 
