@@ -76,8 +76,9 @@ DELETE FROM lucius_ledger_idempotency WHERE tenant_id = ? AND job_id = ? AND ent
     (SELECT idempotency_entry FROM lucius_ledger_jobs WHERE job_no = ?)
 """
 
-TAKE_SLOT = """
-INSERT INTO lucius_ledger_in_flight (scope, name, jobs) VALUES (?, ?, 1)
+TAKE_SLOTS = """
+INSERT INTO lucius_ledger_in_flight (scope, name, jobs)
+VALUES ('TENANT', ?, 1), ('MODE', ?, 1), ('GLOBAL', '', 1)
 ON CONFLICT DO UPDATE SET jobs = jobs + 1
 """
 TAKEN = "SELECT jobs FROM lucius_ledger_in_flight WHERE scope = ? AND name = ?"

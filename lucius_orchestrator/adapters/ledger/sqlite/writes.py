@@ -153,7 +153,7 @@ def _take_slots(transaction: Connection, job: Job, limits: Limits) -> None:
     for (scope, name), limit in zip(slots, in_order, strict=True):
         if limit is not None and _taken(transaction, scope, name) >= limit:
             raise Saturated(scope)
-    transaction.executemany(sql.TAKE_SLOT, [(scope.value, name) for scope, name in slots])
+    transaction.execute(sql.TAKE_SLOTS, (job.tenant_id, str(job.route.mode)))
 
 
 def _taken(transaction: Connection, scope: Scope, name: str) -> int:
