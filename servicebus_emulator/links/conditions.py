@@ -1,0 +1,62 @@
+"""The errors of the broker in the words of AMQP and of the management protocol."""
+
+from servicebus_emulator.amqp import Error
+from servicebus_emulator.broker import (
+    BrokerError,
+    EntityDisabled,
+    EntityExists,
+    EntityNotFound,
+    InvalidArgument,
+    LockLost,
+    MessageNotFound,
+    MessageTooLarge,
+    NotAllowed,
+    QuotaExceeded,
+    SessionLockLost,
+    SessionUnavailable,
+)
+
+NOT_FOUND = "amqp:not-found"
+UNAUTHORIZED = "amqp:unauthorized-access"
+NOT_ALLOWED = "amqp:not-allowed"
+NOT_IMPLEMENTED = "amqp:not-implemented"
+DETACH_FORCED = "amqp:link:detach-forced"
+SERVER_BUSY = "com.microsoft:server-busy"
+TIMEOUT = "com.microsoft:timeout"
+MESSAGE_LOCK_LOST = "com.microsoft:message-lock-lost"
+SESSION_LOCK_LOST = "com.microsoft:session-lock-lost"
+ARGUMENT = "com.microsoft:argument-error"
+TOO_LARGE = "amqp:link:message-size-exceeded"
+
+_CONDITIONS: dict[type[BrokerError], tuple[str, int]] = {
+    EntityNotFound: (NOT_FOUND, 404),
+    EntityExists: ("com.microsoft:entity-already-exists", 409),
+    EntityDisabled: ("com.microsoft:entity-disabled", 403),
+    LockLost: (MESSAGE_LOCK_LOST, 410),
+    SessionLockLost: (SESSION_LOCK_LOST, 410),
+    SessionUnavailable: ("com.microsoft:session-cannot-be-locked", 409),
+    MessageNotFound: ("com.microsoft:message-not-found", 404),
+    MessageTooLarge: (TOO_LARGE, 400),
+    QuotaExceeded: ("amqp:resource-limit-exceeded", 403),
+    NotAllowed: (NOT_ALLOWED, 400),
+    InvalidArgument: (ARGUMENT, 400),
+}
+
+
+def condition_of(error: BrokerError) -> tuple[str, int]:
+    """The AMQP condition, and the status of a management response."""
+    for kind in type(error).__mro__:
+        if kind in _CONDITIONS:
+            return _CONDITIONS[kind]
+    return ("amqp:internal-error", 500)
+
+
+def as_error(error: BrokerError) -> Error:
+    condition, _ = condition_of(error)
+    if condition == NOT_FOUND:  # the JavaScript client knows it by this sentence
+        return Error(condition, f"The messaging entity of the link could not be found: {error}.")
+    return Error(condition, str(error))
+
+
+def busy() -> Error:
+    return Error(SERVER_BUSY, "The server is busy. Wait 10 seconds, then try again.")

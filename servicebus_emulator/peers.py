@@ -1,0 +1,101 @@
+"""A socket, and who is at the other end of it."""
+
+import asyncio
+from typing import Protocol, cast
+
+from servicebus_emulator.administration import AdministrationProtocol
+from servicebus_emulator.links import Connection, Host
+
+_AMQP = b"AMQP"
+
+
+class Server(Host, Protocol):
+    """What a peer needs of the server that took its connection."""
+
+    def opened(self, peer: "Peer", /) -> None: ...
+
+    def closed(self, peer: "Peer", /) -> None: ...
+
+    def written(self, peer: "Peer", /) -> None:
+        """The peer has something to send, or is over: `Peer.send` is called soon, once what has
+        changed is kept."""
+
+    def administration_protocol(self) -> AdministrationProtocol: ...
+
+
+class Peer(asyncio.Protocol):
+    """Looks at the first bytes, and talks AMQP or HTTP from then on."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._connection: Connection | None = None
+        self._http: AdministrationProtocol | None = None
+        self._first = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is of no such class
+        self._server.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._connection.receive(data)
+        elif self._http is not None:
+            self._http.data_received(data)
+        else:
+            self._recognise(data)
+
+    def eof_received(self) -> bool | None:
+        return None if self._http is None else self._http.eof_received()
+
+    def send(self) -> None:
+        transport, connection = self._transport, self._connection
+        if transport is None or connection is None or transport.is_closing():
+            return
+        if connection.is_dropped:
+            transport.abort()
+            return
+        output = connection.take_output()
+        if output:
+            transport.write(output)
+        if connection.is_over:
+            transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_writing(self) -> None:
+        if self._connection is not None:
+            self._connection.block()
+        elif self._http is not None:
+            self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._connection is not None:
+            self._connection.unblock()
+        elif self._http is not None:
+            self._http.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.closed(self)
+        if self._connection is not None:
+            self._connection.closed()
+        elif self._http is not None:
+            self._http.connection_lost(error)
+
+    def _recognise(self, data: bytes) -> None:
+        self._first += data
+        if len(self._first) < len(_AMQP):
+            return
+        assert self._transport is not None
+        if self._first.startswith(_AMQP):
+            self._connection = Connection(self._server, self._written)
+        else:
+            self._http = self._server.administration_protocol()
+            self._http.connection_made(self._transport)
+        first, self._first = self._first, b""
+        self.data_received(first)
+
+    def _written(self) -> None:
+        self._server.written(self)

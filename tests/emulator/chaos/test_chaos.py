@@ -1,0 +1,108 @@
+"""Many messages, clients that are killed, connections that drop: nothing is lost, nothing is
+completed twice."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterable
+
+from servicebus_emulator.broker import QueueSettings
+from servicebus_emulator.broker.records import Enqueued, Record, Removed
+from servicebus_emulator.faults import Fault, FaultKind, Point
+from servicebus_emulator.server import Emulator
+from tests.emulator.chaos.crew import Crew
+
+QUEUE = "work"
+MESSAGES = 100_000
+SENDERS, RECEIVERS = 2, 3
+KILL_EVERY, FAULT_EVERY = 7_000, 1_500
+DEADLINE = 280
+SEED = 20_261
+FAULTS = [
+    (FaultKind.DROP, Point.SEND),
+    (FaultKind.DROP, Point.RECEIVE),
+    (FaultKind.DROP, Point.SETTLE),
+    (FaultKind.LOSE_ANSWER, Point.SEND),
+    (FaultKind.LOSE_ANSWER, Point.SETTLE),
+    (FaultKind.DUPLICATE, Point.RECEIVE),
+]
+
+
+class Watch:
+    """In the place of a journal: sees every change, and acts as the work goes on."""
+
+    wants_compaction = False
+
+    def __init__(self) -> None:
+        self.ids: dict[int, str | None] = {}
+        self.removed: Counter[int] = Counter()
+        self.finished = asyncio.Event()
+        self.progress = asyncio.Event()
+
+    def load(self) -> Iterable[Record]:
+        return ()
+
+    def record(self, record: Record) -> None:
+        if isinstance(record, Enqueued):
+            self.ids[record.sequence_number] = record.message.message_id
+        elif isinstance(record, Removed):
+            self.removed[record.sequence_number] += 1
+            self.progress.set()
+            if len(self.removed) == MESSAGES:
+                self.finished.set()
+
+    def flush(self) -> None:
+        pass
+
+    def compact(self, records: Iterable[Record]) -> None:
+        pass
+
+
+async def test_100_000_messages_survive_killed_clients_and_dropped_connections() -> None:
+    chance, watch = random.Random(SEED), Watch()
+    emulator = Emulator(journal=watch)
+    settings = QueueSettings(
+        lock_duration=5_000,
+        max_delivery_count=1_000,
+        requires_duplicate_detection=True,
+        duplicate_window=3_600_000,
+    )
+    emulator.broker.create_queue(QUEUE, settings)
+    await emulator.start()
+    crew = Crew(emulator.connection_string, QUEUE, chance)
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
+        share = MESSAGES // SENDERS
+        workers = [
+            tasks.create_task(crew.run("send", str(n * share), str((n + 1) * share)))
+            for n in range(SENDERS)
+        ]
+        workers += [tasks.create_task(crew.run("receive")) for _ in range(RECEIVERS)]
+        trouble = tasks.create_task(_make_trouble(emulator, watch, crew, chance))
+        await watch.finished.wait()
+        for worker in [*workers, trouble]:
+            worker.cancel()
+    counts = emulator.broker.queue(QUEUE).counts
+    await emulator.stop()
+    assert (counts.active, counts.dead, counts.deferred) == (0, 0, 0)
+    assert sorted(map(int, filter(None, watch.ids.values()))) == list(range(MESSAGES))
+    assert set(watch.removed.values()) == {1}
+    assert set(crew.done.values()) == {1}
+    assert crew.done.keys() <= watch.removed.keys()
+    assert crew.kills >= MESSAGES // KILL_EVERY - 1
+
+
+async def _make_trouble(
+    emulator: Emulator, watch: Watch, crew: Crew, chance: random.Random
+) -> None:
+    next_fault, next_kill = FAULT_EVERY, KILL_EVERY
+    while True:
+        await watch.progress.wait()
+        watch.progress.clear()
+        done = len(watch.removed)
+        if done >= next_fault:
+            kind, point = chance.choice(FAULTS)
+            emulator.faults.add(Fault(kind, QUEUE, point))
+            next_fault += FAULT_EVERY
+        if done >= next_kill:
+            crew.kill_one()
+            next_kill += KILL_EVERY
