@@ -104,6 +104,8 @@ class ManagementNode:
 
     def _settle(self, body: Body) -> Response:
         source = self._host.broker.source(self._entity)
+        if source.requires_session:
+            self._session(body)
         outcome = _outcome(body)
         for token in body["lock-tokens"]:
             source.settle(_token(token), outcome)
