@@ -43,7 +43,9 @@ class Unreachable(EnvironmentFailed):
 
 _EXTRA_OF = {
     "aiohttp": "orchestrator",
+    "azure": "azure",
     "fastapi": "orchestrator",
+    "h11": "orchestrator",
     "httptools": "orchestrator",
     "jsonschema": "orchestrator",
     "jwt": "orchestrator",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lucius_cli import configuration, doctor, jobs, keys, lookup, serving, submit
+from lucius_cli import bus, configuration, doctor, jobs, keys, lookup, serving, submit, topology
 from lucius_cli.failures import ExitCode, explained
 from lucius_cli.output import say
 
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.command("up")(serving.up)
 app.command("serve")(serving.serve)
+app.add_typer(bus.app, name="bus")
+app.add_typer(topology.app, name="topology")
 app.add_typer(keys.app, name="keys")
 app.command("submit")(submit.submit)
 app.add_typer(jobs.app, name="jobs")

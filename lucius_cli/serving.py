@@ -27,18 +27,22 @@ def up(
         int | None, typer.Option(min=0, max=65535, help="Instead of LUCIUS_PORT; 0: a free one.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Instead of LUCIUS_DATA_DIR.")] = None,
-    bus_port: Annotated[int | None, typer.Option(help="Not part of this release.")] = None,
+    bus_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Instead of LUCIUS_BUS_PORT; 0: a free one."),
+    ] = None,
     engine: Annotated[str, typer.Option(help="ledger; temporal is not part of it yet.")] = "ledger",
 ) -> None:
     """Run the whole control plane in one process."""
-    if bus_port is not None:
-        raise Unsuitable("--bus-port: a bus with a port is not part of this release")
     if engine != "ledger":
         _no_such_engine(engine)
-    overrides = {"LUCIUS_PORT": port, "LUCIUS_DATA_DIR": data}
+    overrides = {"LUCIUS_PORT": port, "LUCIUS_DATA_DIR": data, "LUCIUS_BUS_PORT": bus_port}
     given = {name: str(value) for name, value in overrides.items() if value is not None}
     logs = {"LUCIUS_LOG_FORMAT": "text"} if sys.stderr.isatty() else {}
-    _serve(settings_of({**logs, **os.environ, **given}), "all")
+    settings = settings_of({**logs, **os.environ, **given})
+    if bus_port is not None and settings.shares_bus:
+        raise Unsuitable("--bus-port: the bus is the one that the environment names, not inside")
+    _serve(settings, "all")
 
 
 def serve(
@@ -73,19 +77,15 @@ def _announcement(settings: "Settings") -> Callable[["ServingAt"], None]:
     """People read stderr; the line on stdout is for whoever started the process."""
 
     def announce(at: "ServingAt") -> None:
-        if at.api is not None:
-            say(f"API    {at.api}")
-        say(f"bus    {_bus(at.bus)}")
+        say(f"{'API   ' if at.has_api else 'health'} {at.http}")
+        say(f"bus    {at.bus or 'none: this role needs none'}")
+        if at.connection is not None:
+            say(f"       services connect with {at.connection}")
         say(f"data   {settings.data_dir.absolute()} ({settings.storage_backend})")
         say(f"auth   {_auth(settings)}")
-        api = "" if at.api is None else f" api={at.api}"
-        print_line(f"ready{api} bus={at.bus}")
+        print_line(f"ready {'api' if at.has_api else 'health'}={at.http} bus={at.bus or 'none'}")
 
     return announce
-
-
-def _bus(bus: str) -> str:
-    return "inside this process" if bus == "memory" else bus
 
 
 def _auth(settings: "Settings") -> str:
@@ -109,11 +109,16 @@ def _startable(settings: "Settings") -> Iterator[None]:
 
 def _reason(error: BaseException, settings: "Settings") -> str | None:
     from lucius_orchestrator.adapters.registry.problems import RegistryError
+    from lucius_orchestrator.bootstrap.bus import BusPortTaken
+    from lucius_orchestrator.ports.bus import BusError
     from lucius_orchestrator.ports.ledger import LedgerError
+    from servicebus_emulator.journal import JournalError
 
+    if isinstance(error, BusPortTaken):
+        return f"port {error.port} is taken: choose another with --bus-port or LUCIUS_BUS_PORT"
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"port {settings.port} is taken: choose another with --port or LUCIUS_PORT"
-    if isinstance(error, LedgerError | RegistryError):
+    if isinstance(error, LedgerError | RegistryError | BusError | JournalError):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or settings.host}: {error.strerror or error}"

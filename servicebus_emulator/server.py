@@ -124,9 +124,9 @@ class Emulator:
 
     def keep(self) -> None:
         """Write down what has changed. Who changes the broker without a connection calls this
-        before relying on it."""
-        self._write_down()
+        before relying on it. `JournalError`: it is not kept yet, and tried again."""
         self.settle_soon()
+        self._write_down()
 
     def _write_down(self) -> None:
         journal = self._journal

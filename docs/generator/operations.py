@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from docs.generator.markdown import codes, events_table, metrics_table, page, table
 from lucius_orchestrator.api import edge
-from lucius_orchestrator.bootstrap import serving
+from lucius_orchestrator.bootstrap import serving, topology_keeper
 from lucius_orchestrator.observability import tables
 from lucius_orchestrator.security import events as security
 from lucius_orchestrator.security.callers import ACROSS_TENANTS, NEEDS, Role, Verb
@@ -25,7 +25,15 @@ def operations_page() -> str:
         metrics_table(tables.METRICS),
         "## Log events",
         "Every line has `time`, `level`, `logger`, `event` and `correlation_id`, and these fields:",
-        events_table((*serving.EVENTS, *edge.EVENTS, *tables.EVENTS, *security.EVENTS)),
+        events_table(
+            (
+                *serving.EVENTS,
+                *topology_keeper.EVENTS,
+                *edge.EVENTS,
+                *tables.EVENTS,
+                *security.EVENTS,
+            )
+        ),
     )
 
 

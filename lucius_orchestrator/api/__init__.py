@@ -4,8 +4,8 @@
 plain ASGI; the rest are FastAPI routes.
 """
 
-from lucius_orchestrator.api.app import create_app
+from lucius_orchestrator.api.app import create_app, create_health_app
 from lucius_orchestrator.api.health import Check
-from lucius_orchestrator.api.parts import ApiLimits, ApiParts
+from lucius_orchestrator.api.parts import ApiLimits, ApiParts, HealthParts
 
-__all__ = ["ApiLimits", "ApiParts", "Check", "create_app"]
+__all__ = ["ApiLimits", "ApiParts", "Check", "HealthParts", "create_app", "create_health_app"]

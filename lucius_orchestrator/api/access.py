@@ -8,7 +8,7 @@ from starlette.types import Scope
 
 from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_orchestrator.api.headers import authorization
-from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.api.parts import HealthParts
 from lucius_orchestrator.ports.ledger import Stored
 from lucius_orchestrator.security.callers import Caller, Verb
 
@@ -17,7 +17,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class Access:
-    def __init__(self, parts: ApiParts) -> None:
+    def __init__(self, parts: HealthParts) -> None:
         self._authenticator = parts.authenticator
         self._ledger = parts.engine.ledger
 

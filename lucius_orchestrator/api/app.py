@@ -26,7 +26,7 @@ from lucius_orchestrator.api.health import Health
 from lucius_orchestrator.api.jobs import Jobs
 from lucius_orchestrator.api.openapi import document
 from lucius_orchestrator.api.operation import Operation
-from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.api.parts import ApiParts, HealthParts
 from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
 from lucius_orchestrator.api.protocols import Protocols
 from lucius_orchestrator.api.stream import Streams
@@ -61,16 +61,7 @@ class Api(FastAPI):
 def create_app(parts: ApiParts) -> FastAPI:
     """`app.state.stopping` is an event; once it is set the streams end, so that a server that stops
     need not wait for them."""
-    app = Api(
-        openapi_url=paths.OPENAPI,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        # Spans and counts of requests are made in one place, which is not here.
-        telemetry={"tracing": False, "metrics": False, "logs": False},
-    )
-    app.state.stopping = asyncio.Event()
-    access = Access(parts)
+    app, access = _new_app(paths.OPENAPI), Access(parts)
     plain = _plain(parts, access)
     for operation, endpoint in plain.items():
         app.router.routes.append(Route(operation.path, endpoint, methods=[operation.method]))
@@ -78,11 +69,29 @@ def create_app(parts: ApiParts) -> FastAPI:
         operation.path: Shortcut(operation.method, operation.path, Edge(endpoint, parts))
         for operation, endpoint in plain.items()
     }
-    for operation, serve in _routes(parts, access, app.state.stopping).items():
-        _add(app, access, operation, serve)
-    app.add_middleware(Edge, parts=parts)
-    _answer_refusals(app, parts)
+    routes = _routes(parts, access, app.state.stopping)
+    _add_all(app, parts, access, routes | _health_routes(parts))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def create_health_app(parts: HealthParts) -> FastAPI:
+    """For a process that is asked about its health and nothing else."""
+    app = _new_app(None)
+    _add_all(app, parts, Access(parts), _health_routes(parts))
+    return app
+
+
+def _new_app(openapi_url: str | None) -> Api:
+    app = Api(
+        openapi_url=openapi_url,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # Spans and counts of requests are made in one place, which is not here.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.state.stopping = asyncio.Event()
     return app
 
 
@@ -99,7 +108,7 @@ def _plain(parts: ApiParts, access: Access) -> dict[Operation, ASGIApp]:
 
 def _routes(parts: ApiParts, access: Access, stopping: asyncio.Event) -> dict[Operation, Endpoint]:
     jobs, commands = Jobs(parts, access), Commands(parts, access)
-    protocols, health = Protocols(parts.registry), Health(parts.readiness, parts.metrics)
+    protocols = Protocols(parts.registry)
     return {
         ops.LIST_JOBS: jobs.list,
         ops.READ_JOB: jobs.read,
@@ -113,10 +122,21 @@ def _routes(parts: ApiParts, access: Access, stopping: asyncio.Event) -> dict[Op
         ops.LIST_DEAD_LETTERS: DeadLetters(parts).list,
         ops.LIST_PROTOCOLS: protocols.list,
         ops.READ_PROTOCOL: protocols.read,
-        ops.LIVE: health.live,
-        ops.READY: health.ready,
-        ops.METRICS: health.metrics,
     }
+
+
+def _health_routes(parts: HealthParts) -> dict[Operation, Endpoint]:
+    health = Health(parts.readiness, parts.metrics)
+    return {ops.LIVE: health.live, ops.READY: health.ready, ops.METRICS: health.metrics}
+
+
+def _add_all(
+    app: FastAPI, parts: HealthParts, access: Access, routes: Mapping[Operation, Endpoint]
+) -> None:
+    for operation, endpoint in routes.items():
+        _add(app, access, operation, endpoint)
+    app.add_middleware(Edge, parts=parts)
+    _answer_refusals(app, parts)
 
 
 def _add(app: FastAPI, access: Access, operation: Operation, endpoint: Endpoint) -> None:
@@ -133,7 +153,7 @@ def _add(app: FastAPI, access: Access, operation: Operation, endpoint: Endpoint)
     )
 
 
-def _answer_refusals(app: FastAPI, parts: ApiParts) -> None:
+def _answer_refusals(app: FastAPI, parts: HealthParts) -> None:
     """FastAPI has answers of its own for these two; everything else is left to the edge."""
 
     async def refuse(_: Request, error: Exception) -> Response:

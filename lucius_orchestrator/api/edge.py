@@ -13,7 +13,7 @@ from lucius_contract.messages import REPLY_LIMIT
 from lucius_orchestrator.api.answers import send_refusal
 from lucius_orchestrator.api.bodies import BoundedBody, ClientGone, check_announced
 from lucius_orchestrator.api.headers import CORRELATION, correlation_id
-from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.api.parts import HealthParts
 from lucius_orchestrator.api.paths import CALLBACKS
 from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
 from lucius_orchestrator.observability.context import correlation
@@ -32,7 +32,7 @@ EVENTS: tuple[EventInfo, ...] = (
 
 
 class Edge:
-    def __init__(self, app: ASGIApp, parts: ApiParts) -> None:
+    def __init__(self, app: ASGIApp, parts: HealthParts) -> None:
         self._app = app
         self._entropy = parts.engine.world.entropy
         self._max_body_bytes = parts.limits.max_body_bytes

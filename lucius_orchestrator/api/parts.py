@@ -26,18 +26,24 @@ class ApiLimits:
     retry_after: timedelta = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True)
-class ApiParts:
-    """`check_webhooks` raises REF_FORBIDDEN with pointers `/callback_urls/N`; `metrics` answers in
-    Prometheus text."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthParts:
+    """What every process that answers about its health needs; `metrics` answers in Prometheus
+    text."""
 
     engine: LedgerEngine
-    registry: Registry
     authenticator: Authenticator
+    readiness: Callable[[], Awaitable[Sequence[Check]]]
+    metrics: Callable[[], bytes]
+    limits: ApiLimits = ApiLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiParts(HealthParts):
+    """`check_webhooks` raises REF_FORBIDDEN with pointers `/callback_urls/N`."""
+
+    registry: Registry
     tokens: CallbackTokens
     plan: PlanSettings
     refs: RefPolicy
     check_webhooks: Callable[[Sequence[str]], None]
-    readiness: Callable[[], Awaitable[Sequence[Check]]]
-    metrics: Callable[[], bytes]
-    limits: ApiLimits = ApiLimits()

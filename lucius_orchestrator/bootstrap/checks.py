@@ -3,13 +3,17 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from lucius_contract.errors import ContractError
 from lucius_orchestrator.adapters.registry.problems import RegistryError
 from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
 from lucius_orchestrator.api.health import Check
+from lucius_orchestrator.bootstrap.bus import open_bus
 from lucius_orchestrator.bootstrap.parts import real_world
 from lucius_orchestrator.bootstrap.stores import ledger_file, open_ledger
+from lucius_orchestrator.bootstrap.topology import topology_of
+from lucius_orchestrator.bootstrap.topology_keeper import look_at
 from lucius_orchestrator.ports.bus import Bus
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError
 from lucius_orchestrator.security.keys import KeyFile
@@ -20,18 +24,28 @@ _SECONDS = 5.0
 
 
 class Readiness:
-    """Whether the process can do its work: the ledger and, where it has one, the bus answer, and
-    the protocols that are in force are those that the files name."""
+    """Whether the process can do its work: the ledger and, where it has one, the bus answer, every
+    service has its subscriptions, and the protocols that are in force are those that the files
+    name."""
 
-    def __init__(self, ledger: Ledger, bus: Bus | None, registry: YamlRegistry) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        registry: YamlRegistry,
+        bus: Bus | None = None,
+        topology: Callable[[], Awaitable[Check]] | None = None,
+    ) -> None:
         self._ledger = ledger
-        self._bus = bus
         self._registry = registry
+        self._bus = bus
+        self._topology = topology
 
     async def __call__(self) -> Sequence[Check]:
-        looks = [_look("ledger", self._ledger.check)]
+        looks = [_answers("ledger", self._ledger.check)]
         if self._bus is not None:
-            looks.append(_look("bus", self._bus.check))
+            looks.append(_answers("bus", self._bus.check))
+        if self._topology is not None:
+            looks.append(_look("topology", self._topology))
         return [*await asyncio.gather(*looks), self._protocols()]
 
     def _protocols(self) -> Check:
@@ -44,24 +58,47 @@ class Readiness:
 
 async def diagnose(settings: Settings) -> list[Check]:
     """What is there and what is not, each with the next thing to do."""
+    registry = YamlRegistry(settings.protocols_dir, settings.step_policy)
+    protocols = _protocols(registry)
     return [
         _data_dir(settings),
         await _ledger(settings),
-        _protocols(settings),
+        protocols,
         _keys(settings),
-        Check("bus", True, "inside the process: services must run in it"),
+        *await _bus(settings, registry if protocols.ok else None),
     ]
 
 
-async def _look(name: str, check: Callable[[], Awaitable[None]]) -> Check:
+async def _look(name: str, look: Callable[[], Awaitable[Check]]) -> Check:
     try:
         async with asyncio.timeout(_SECONDS):
-            await check()
+            return await look()
     except TimeoutError:
         return Check(name, False, f"no answer within {_SECONDS:.0f} s")
     except Exception as error:
         return Check(name, False, redacted(str(error)) or type(error).__name__)
-    return Check(name, True, "answers")
+
+
+async def _answers(name: str, check: Callable[[], Awaitable[None]]) -> Check:
+    async def look() -> Check:
+        await check()
+        return Check(name, True, "answers")
+
+    return await _look(name, look)
+
+
+async def _bus(settings: Settings, registry: YamlRegistry | None) -> list[Check]:
+    if not settings.shares_bus:
+        return [Check("bus", True, f"inside `lucius up`, on port {settings.bus_port}")]
+    async with open_bus(settings) as opened:
+        found = await _answers("bus", opened.bus.check)
+        if not found.ok:
+            return [found._replace(detail=f"{opened.place.address}: {found.detail}")]
+        found = found._replace(detail=f"{opened.place.address} answers")
+        if registry is None:
+            return [found]
+        wanted = topology_of(registry.snapshot())
+        return [found, await _look("topology", partial(look_at, opened.topology, wanted))]
 
 
 def _data_dir(settings: Settings) -> Check:
@@ -86,8 +123,7 @@ async def _ledger(settings: Settings) -> Check:
     return Check("ledger", True, f"{what}: answers, its schema is this release's")
 
 
-def _protocols(settings: Settings) -> Check:
-    registry = YamlRegistry(settings.protocols_dir, settings.step_policy)
+def _protocols(registry: YamlRegistry) -> Check:
     try:
         snapshot = registry.load()
     except RegistryError as error:

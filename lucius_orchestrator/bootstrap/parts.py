@@ -21,6 +21,28 @@ class Part(Protocol):
     async def stop(self) -> None: ...
 
 
+class After:
+    """A part that begins when an event is set. The event must be set at a stop too, else nobody
+    would end the wait."""
+
+    def __init__(self, event: asyncio.Event, part: Part) -> None:
+        self._event = event
+        self._part = part
+        self._has_begun = False
+        self._is_stopping = False
+
+    async def run(self) -> None:
+        await self._event.wait()
+        if not self._is_stopping:
+            self._has_begun = True
+            await self._part.run()
+
+    async def stop(self) -> None:
+        self._is_stopping = True
+        if self._has_begun:
+            await self._part.stop()
+
+
 class Entropy:
     """Randomness of the operating system, fetched in advance: every decision needs a little."""
 

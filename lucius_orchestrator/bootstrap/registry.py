@@ -2,7 +2,7 @@
 that change are taken up while it runs."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -36,7 +36,10 @@ class RegistryWatch:
     """Takes up files that changed, and says so: a new service needs its subscriptions."""
 
     def __init__(
-        self, registry: YamlRegistry, changed: Callable[[Snapshot], None], interval: timedelta
+        self,
+        registry: YamlRegistry,
+        changed: Callable[[Snapshot], Awaitable[None]],
+        interval: timedelta,
     ) -> None:
         self._registry = registry
         self._changed = changed
@@ -54,7 +57,7 @@ class RegistryWatch:
 
     async def _watch(self) -> None:
         async for snapshot in self._registry.watch(self._interval):
-            self._changed(snapshot)
+            await self._changed(snapshot)
 
 
 def _limits_of(settings: Settings) -> dict[str, Any]:

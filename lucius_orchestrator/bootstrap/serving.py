@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import NamedTuple
 
 import uvicorn
@@ -15,9 +14,12 @@ import uvicorn
 from lucius_orchestrator.bootstrap.http_protocol import bounded_head
 from lucius_orchestrator.bootstrap.parts import calm_the_collector, running
 from lucius_orchestrator.bootstrap.plane import ControlPlane, control_plane
+from lucius_orchestrator.bootstrap.roles import RoleUnavailable, ServeRole, check_role
 from lucius_orchestrator.observability.logs import configure_logs
 from lucius_orchestrator.settings import LogFormat, Settings
 from lucius_outbox.telemetry import EventInfo
+
+__all__ = ["RoleUnavailable", "ServeRole", "ServingAt", "serve"]
 
 _log = logging.getLogger("lucius_orchestrator")
 
@@ -29,29 +31,20 @@ _BACKLOG = 2048
 _IDLE_SECONDS = 30
 
 
-class ServeRole(StrEnum):
-    ALL = "all"
-    API = "api"
-    RECONCILER = "reconciler"
-    REPLIES = "replies"
-
-
-class RoleUnavailable(Exception):
-    """The role cannot run with these settings; the message says what it needs."""
-
-
 class ServingAt(NamedTuple):
-    api: str | None
-    bus: str
+    """`http` is the API, or without one where the process answers about its health. `connection` is
+    what services need to reach the bus, where that is no secret."""
+
+    http: str
+    has_api: bool
+    bus: str | None
+    connection: str | None
 
 
 def serve(settings: Settings, role: ServeRole, ready: Callable[[ServingAt], None]) -> int:
-    """Run until SIGTERM or SIGINT, then finish what is under way; returns the exit code."""
-    if role in (ServeRole.RECONCILER, ServeRole.REPLIES):
-        raise RoleUnavailable(
-            f"the role {role} needs a bus that processes share, which this release does not have;"
-            " run everything in one process with `lucius up`"
-        )
+    """Run until SIGTERM or SIGINT, then finish what is under way; returns the exit code.
+    `RoleUnavailable`."""
+    check_role(role, settings)
     configure_logs(settings.log_level, "json" if _is_json(settings) else "text")
     for warning in settings.warnings:
         _log.warning("settings.warning", extra={"reason": warning})
@@ -73,14 +66,20 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 async def _serve(settings: Settings, role: ServeRole, ready: Callable[[ServingAt], None]) -> None:
     with _listening(settings.host, settings.port) as listener:
         address = _url_of(listener)
-        async with control_plane(settings, address, alone=role is ServeRole.API) as plane:
+        async with control_plane(settings, address, role) as plane:
             server = _Server(_config(plane, settings))
             calm_the_collector()
             with _stop_on_signals(server, plane):
                 async with running(plane.parts):
-                    ready(ServingAt(address, "memory"))
+                    ready(_serving_at(address, role, plane))
                     await server.serve(sockets=[listener])
     _log.info("stopped")
+
+
+def _serving_at(address: str, role: ServeRole, plane: ControlPlane) -> ServingAt:
+    if plane.bus is None:
+        return ServingAt(address, role.serves_api, None, None)
+    return ServingAt(address, role.serves_api, *plane.bus.place)
 
 
 class _Server(uvicorn.Server):

@@ -1,42 +1,9 @@
-"""Variables of parts that this release lacks, or has in one form only, and of other programs."""
+"""Variables of parts that this release lacks, and of other programs."""
 
-from lucius_contract.routing import LANES, REPLY_TOPIC_PREFIX
-from lucius_orchestrator.adapters.bus.topology import INVOKER
 from lucius_orchestrator.settings.info import SettingInfo, Use
-from lucius_orchestrator.settings.kinds import TEXT, exactly, never
+from lucius_orchestrator.settings.kinds import TEXT, exactly
 
-_CONTRACT = "the contract fixes it for everybody on the bus"
-BUS = (
-    SettingInfo(
-        "LUCIUS_SERVICEBUS_CONNECTION",
-        "servicebus_connection",
-        never("the Service Bus adapter is not part of this release yet"),
-        None,
-        "The Service Bus namespace. Services have a variable of the same name.",
-        secret=True,
-        unset="none: a bus inside the process",
-    ),
-    SettingInfo(
-        "LUCIUS_SERVICEBUS_LANES",
-        None,
-        exactly(str(LANES), _CONTRACT),
-        str(LANES),
-        "The number of lanes.",
-    ),
-    SettingInfo(
-        "LUCIUS_SERVICEBUS_REPLY_PREFIX",
-        None,
-        exactly(REPLY_TOPIC_PREFIX, _CONTRACT),
-        REPLY_TOPIC_PREFIX,
-        "The name of a reply topic without its lane.",
-    ),
-    SettingInfo(
-        "LUCIUS_SERVICEBUS_REPLY_SUBSCRIPTION",
-        None,
-        exactly(INVOKER, _CONTRACT),
-        INVOKER,
-        "The subscription through which replies are received.",
-    ),
+ENGINE = (
     SettingInfo(
         "LUCIUS_TEMPORAL_ENABLED",
         None,
@@ -81,6 +48,7 @@ ELSEWHERE = (
     _elsewhere("LUCIUS_CONCURRENCY", "Of a service: how many directives it works on at once."),
     _elsewhere("LUCIUS_DEDUP_STORE", "Of a service: where it remembers what it has done."),
     _elsewhere("LUCIUS_ACK_SECONDS", "Of a service: how soon it sends an ACK."),
+    _elsewhere("LUCIUS_BUS_KEYS", "Of `lucius bus up`: its keys, as NAME=KEY,...", secret=True),
     _elsewhere("LUCIUS_URL", "Of the shell client: the address of the API."),
     _elsewhere("LUCIUS_API_KEY", "Of the shell client: its credential.", secret=True),
 )

@@ -153,12 +153,3 @@ def exactly(value: str, reason: str) -> Kind:
         return value
 
     return Kind(f"only {value}", read)
-
-
-def never(reason: str) -> Kind:
-    """A variable that must not be set in this release."""
-
-    def read(_: str) -> None:
-        raise Refused(f"must not be set: {reason}")
-
-    return Kind(f"nothing yet: {reason}", read)

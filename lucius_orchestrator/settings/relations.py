@@ -32,6 +32,11 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
         yield SettingProblem(
             "LUCIUS_WEBHOOK_KEYS", "is required with LUCIUS_WEBHOOK_HOSTS: what is sent is signed"
         )
+    if values.get("servicebus_connection") and values.get("servicebus_namespace"):
+        yield SettingProblem(
+            "LUCIUS_SERVICEBUS_NAMESPACE",
+            "must not be set beside LUCIUS_SERVICEBUS_CONNECTION: a key or an identity, not both",
+        )
     yield from _token_contradictions(values)
     yield from _length_contradictions(values)
 

@@ -64,4 +64,11 @@ class Settings:
     log_level: str
     log_format: LogFormat
     servicebus_connection: Secret | None
+    servicebus_namespace: str | None
+    bus_port: int
     warnings: tuple[str, ...]
+
+    @property
+    def shares_bus(self) -> bool:
+        """Whether the bus is one that other processes reach too, and not inside this one."""
+        return self.servicebus_connection is not None or self.servicebus_namespace is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lucius_orchestrator.settings import deployment, foreign, work
+from lucius_orchestrator.settings import bus, deployment, foreign, work
 from lucius_orchestrator.settings.info import SettingInfo
 
 GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
@@ -15,7 +15,8 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Limits": work.LIMITS,
     "Times and tries": work.TRIES,
     "Logs": deployment.LOGS,
-    "Bus and engine": foreign.BUS,
+    "Bus": bus.BUS,
+    "Engine": foreign.ENGINE,
     "Accepted without effect": foreign.IDLE,
     "Of other programs": foreign.ELSEWHERE,
 }

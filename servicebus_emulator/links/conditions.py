@@ -51,11 +51,15 @@ def condition_of(error: BrokerError) -> tuple[str, int]:
     return ("amqp:internal-error", 500)
 
 
+def description_of(error: BrokerError) -> str:
+    if isinstance(error, EntityNotFound):  # the JavaScript client knows it by this sentence
+        return f"The messaging entity that was named could not be found: {error}."
+    return str(error)
+
+
 def as_error(error: BrokerError) -> Error:
     condition, _ = condition_of(error)
-    if condition == NOT_FOUND:  # the JavaScript client knows it by this sentence
-        return Error(condition, f"The messaging entity of the link could not be found: {error}.")
-    return Error(condition, str(error))
+    return Error(condition, description_of(error))
 
 
 def busy() -> Error:

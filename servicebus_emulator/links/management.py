@@ -22,6 +22,7 @@ from servicebus_emulator.links import conditions
 from servicebus_emulator.links.encoding import encoded
 from servicebus_emulator.links.faulting import struck
 from servicebus_emulator.links.requests import Request, Response, Responses
+from servicebus_emulator.links.rules import add_rule, listed_rules, remove_rule
 from servicebus_emulator.messages import Message
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class ManagementNode:
             "get-session-state": self._get_state,
             "set-session-state": self._set_state,
             "get-message-sessions": self._sessions,
+            "add-rule": self._add_rule,
+            "remove-rule": self._remove_rule,
+            "enumerate-rules": self._rules,
         }
 
     def handle(self, request: Request) -> Response:
@@ -74,7 +78,7 @@ class ManagementNode:
             return operation(body if isinstance(body, dict) else {})
         except BrokerError as error:
             condition, status = conditions.condition_of(error)
-            return _failure(status, condition, str(error))
+            return _failure(status, condition, conditions.description_of(error))
         except AmqpError as error:
             return _failure(400, conditions.ARGUMENT, error.description)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -135,6 +139,19 @@ class ManagementNode:
         if not found:
             return _nothing()
         return _success({"sessions-ids": found, "skip": Int(skip + len(found))})
+
+    def _add_rule(self, body: Body) -> Response:
+        add_rule(self._host.broker, self._entity, body)
+        return _success(_EMPTY)
+
+    def _remove_rule(self, body: Body) -> Response:
+        remove_rule(self._host.broker, self._entity, body)
+        return _success(_EMPTY)
+
+    def _rules(self, body: Body) -> Response:
+        skip, top = int(body["skip"]), int(body["top"])
+        found = listed_rules(self._host.broker, self._entity, skip, top)
+        return _success({"rules": found}) if found else _nothing()
 
     def _session(self, body: Body) -> SessionLock:
         session_id = str(body["session-id"])

@@ -28,7 +28,8 @@ OCR: dict[str, Any] = {
 
 @asynccontextmanager
 async def plane(folder: Path, **variables: str) -> AsyncIterator[ControlPlane]:
-    settings = load_settings({"LUCIUS_DATA_DIR": str(folder / "data"), **variables})
+    given = {"LUCIUS_DATA_DIR": str(folder / "data"), "LUCIUS_BUS_PORT": "0", **variables}
+    settings = load_settings(given)
     async with control_plane(settings, ADDRESS) as made, running(made.parts):
         yield made
 
@@ -41,8 +42,9 @@ async def next_directive(made: ControlPlane, service: str = "ocr") -> Directive:
     """Of the tenant that requests here are for; it is settled at once."""
     assert made.bus is not None
     topic = directive_topic(lane_of("acme"))
-    (delivery,) = await made.bus.receive(topic, service, 1, timedelta(seconds=DEADLINE))
-    await made.bus.complete(delivery)
+    bus = made.bus.bus
+    (delivery,) = await bus.receive(topic, service, 1, timedelta(seconds=DEADLINE))
+    await bus.complete(delivery)
     return parse_directive(delivery.message.body)
 
 

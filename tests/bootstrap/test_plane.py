@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lucius_contract.messages import Directive
+from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from lucius_orchestrator.bootstrap.plane import ControlPlane
 from tests.bootstrap.planes import OCR, client, next_directive, plane, reply
 
@@ -104,7 +105,8 @@ async def test_ready_names_what_is_away(tmp_path: Path) -> None:
     async with plane(tmp_path) as made, client(made) as http:
         assert (await http.get("/healthz/ready")).status_code == 200
         assert made.bus is not None
-        made.bus.go_away()
+        assert isinstance(made.bus.bus, EmbeddedBus)
+        made.bus.bus.go_away()
         ready = await http.get("/healthz/ready")
         assert ready.status_code == 503
         assert "the bus is away" in ready.text

@@ -53,7 +53,7 @@ async def test_a_file_that_changes_is_taken_up(tmp_path: Path) -> None:
     files = YamlRegistry(tmp_path)
     files.load()
     seen: asyncio.Queue[Snapshot] = asyncio.Queue()
-    watch = RegistryWatch(files, seen.put_nowait, timedelta(milliseconds=1))
+    watch = RegistryWatch(files, seen.put, timedelta(milliseconds=1))
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         tasks.create_task(watch.run())
         (folder / "stamp.yaml").write_text(PROTOCOL.replace("stamper", "sealer"))

@@ -3,7 +3,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lucius_orchestrator.ports.bus import Bus
-from tests.bus.backends import Backend, MemoryBackend, of_service
+from tests.bus.backends import (
+    Backend,
+    EmbeddedBackend,
+    MemoryBackend,
+    ServiceBusBackend,
+    of_service,
+    served_backend,
+)
 
 TOPOLOGY = (of_service("ocr"), of_service("sis"))
 
@@ -16,7 +23,33 @@ async def memory_backend() -> AsyncIterator[MemoryBackend]:
     await backend.close()
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture
+async def embedded_backend() -> AsyncIterator[EmbeddedBackend]:
+    backend = EmbeddedBackend()
+    await backend.subscribe(*TOPOLOGY)
+    yield backend
+    await backend.close()
+
+
+@pytest.fixture
+async def servicebus_backend() -> AsyncIterator[ServiceBusBackend]:
+    backend = await served_backend("servicebus")
+    await backend.subscribe(*TOPOLOGY)
+    await backend.connect()
+    yield backend
+    await backend.close()
+
+
+@pytest.fixture
+async def sync_backend() -> AsyncIterator[ServiceBusBackend]:
+    backend = await served_backend("sync")
+    await backend.subscribe(*TOPOLOGY)
+    await backend.connect()
+    yield backend
+    await backend.close()
+
+
+@pytest.fixture(params=["memory", "embedded", "servicebus", "sync"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     backend: Backend = request.getfixturevalue(f"{request.param}_backend")
     return backend

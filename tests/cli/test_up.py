@@ -25,16 +25,23 @@ ENVELOPE = {
     "payload": {},
     "schema_version": "1",
 }
-READY = re.compile(r"ready api=(http://127\.0\.0\.1:\d+) bus=\S+\n")
+READY = re.compile(r"ready (?:api|health)=(http://127\.0\.0\.1:\d+) bus=(\S+)\n")
 
 
 class Plane:
     """A control plane, and where it is."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, folder: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, bus: str, folder: Path) -> None:
         self.process = process
         self.url = url
+        self.bus = bus
         self.folder = folder
+
+    @property
+    def connection(self) -> str:
+        """What a service of this machine is given."""
+        (line,) = [line for line in self.stderr().splitlines() if "Endpoint=" in line]
+        return line[line.index("Endpoint=") :]
 
     def stderr(self) -> str:
         return (self.folder / "stderr").read_text()
@@ -55,13 +62,13 @@ def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str
             stderr=stderr,
             text=True,
             cwd=folder,
-            env={**inherited, **environ},
+            env={**inherited, "LUCIUS_BUS_PORT": "0", **environ},
         )
 
 
-def refused(folder: Path, *arguments: str) -> tuple[int, str, str]:
+def refused(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a start that must fail."""
-    with start(folder, *arguments) as process:
+    with start(folder, *arguments, **environ) as process:
         out, _ = process.communicate(timeout=DEADLINE)
     return process.returncode, out, (folder / "stderr").read_text()
 
@@ -81,7 +88,7 @@ def running(folder: Path, *arguments: str, **environ: str) -> Iterator[Plane]:
         line = first_line(process, folder)
         ready = READY.fullmatch(line)
         assert ready, line + (folder / "stderr").read_text()
-        yield Plane(process, ready[1], folder)
+        yield Plane(process, ready[1], ready[2], folder)
     finally:
         process.kill()
         process.communicate(timeout=DEADLINE)
@@ -112,6 +119,11 @@ def test_up_tells_people_on_stderr_what_runs(plane: Plane) -> None:
     assert plane.url in told
     assert str(plane.folder / "data") in told
     assert "off: whoever reaches this address may do everything" in told
+    assert re.fullmatch(r"sb://127\.0\.0\.1:\d+", plane.bus)
+    assert plane.connection == (
+        f"Endpoint={plane.bus};SharedAccessKeyName=local;SharedAccessKey=local;"
+        "UseDevelopmentEmulator=true;"
+    )
 
 
 def test_a_job_can_be_submitted_read_and_cancelled(client: Shell) -> None:
@@ -166,6 +178,7 @@ def test_jobs_survive_a_sigterm_and_a_new_start(shell: Shell, tmp_path: Path) ->
 
 def test_the_api_alone_is_a_role(shell: Shell, tmp_path: Path) -> None:
     with running(tmp_path, "serve", "api", LUCIUS_PORT="0") as plane:
+        assert plane.bus == "none"
         shell.export(LUCIUS_URL=plane.url)
         assert submit(shell, "acme").startswith("job_")
 
@@ -199,17 +212,57 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+def test_a_port_of_the_bus_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = refused(tmp_path, "up", "--port", "0", "--bus-port", str(port))
+    assert (code, out) == (3, "")
+    assert err.endswith(
+        f"port {port} is taken: choose another with --bus-port or LUCIUS_BUS_PORT\n"
+    )
+
+
+def test_a_data_folder_belongs_to_one_process(tmp_path: Path) -> None:
+    with running(tmp_path, "up", "--port", "0", "--data", "data") as plane:
+        other = tmp_path / "other"
+        other.mkdir()
+        code, out, err = refused(other, "up", "--port", "0", "--data", str(tmp_path / "data"))
+        assert (code, out) == (3, "")
+        assert f"in use by process {plane.process.pid}" in err
+
+
 @pytest.mark.parametrize("role", ["reconciler", "replies"])
 def test_a_role_that_needs_a_shared_bus_says_so(tmp_path: Path, role: str) -> None:
     code, out, err = refused(tmp_path, "serve", role)
     assert (code, out) == (2, "")
+    assert "LUCIUS_SERVICEBUS_CONNECTION" in err
     assert "lucius up" in err
+
+
+def test_a_role_that_needs_a_shared_ledger_says_so(tmp_path: Path) -> None:
+    environ = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.example", "LUCIUS_STORAGE_BACKEND": "memory"}
+    code, out, err = refused(tmp_path, "serve", "replies", **environ)
+    assert (code, out) == (2, "")
+    assert "LUCIUS_STORAGE_BACKEND" in err
+
+
+def test_who_sends_directives_must_know_where_they_are_answered(tmp_path: Path) -> None:
+    environ = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.example"}
+    code, out, err = refused(tmp_path, "serve", "reconciler", **environ)
+    assert (code, out) == (2, "")
+    assert "LUCIUS_CALLBACK_BASE_URL" in err
+
+
+def test_a_bus_that_the_environment_names_has_no_port_of_ours(tmp_path: Path) -> None:
+    environ = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.example"}
+    code, out, err = refused(tmp_path, "up", "--bus-port", "0", **environ)
+    assert (code, out) == (2, "")
+    assert "--bus-port" in err
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["up", "--bus-port", "5672"],
         ["up", "--engine", "temporal"],
         ["serve", "invoker"],
         ["serve", "worker"],
@@ -223,7 +276,13 @@ def test_what_comes_later_says_so(shell: Shell, arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["serve", "everything"], ["serve"], ["up", "--engine", "steam"], ["up", "--port", "65536"]],
+    [
+        ["serve", "everything"],
+        ["serve"],
+        ["up", "--engine", "steam"],
+        ["up", "--port", "65536"],
+        ["up", "--bus-port", "65536"],
+    ],
 )
 def test_what_does_not_exist_is_wrong_usage(shell: Shell, arguments: list[str]) -> None:
     run = shell(*arguments)

@@ -10,6 +10,10 @@ KEY = "k" * 32
 JWKS = {"LUCIUS_JWKS_URL": "https://login.example/keys"}
 POSTGRES = {"LUCIUS_STORAGE_BACKEND": "postgres"}
 HOOKS = {"LUCIUS_WEBHOOK_HOSTS": "hooks.example"}
+BUS = {
+    "LUCIUS_SERVICEBUS_CONNECTION": "Endpoint=sb://bus.example/;SharedAccessKeyName=a;"
+    "SharedAccessKey=b"
+}
 EVERYWHERE = {"LUCIUS_HOST": "0.0.0.0"}  # noqa: S104
 
 
@@ -60,6 +64,13 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
             },
         ),
         (
+            BUS | {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"},
+            {
+                "LUCIUS_SERVICEBUS_NAMESPACE": "must not be set beside"
+                " LUCIUS_SERVICEBUS_CONNECTION: a key or an identity, not both"
+            },
+        ),
+        (
             {"LUCIUS_LEASE_SECONDS": "7201"},
             {
                 "LUCIUS_LEASE_SECONDS": "is longer than LUCIUS_STEP_RESULT_TIMEOUT_SECONDS; it must"
@@ -84,6 +95,8 @@ def test_what_does_not_go_together_is_refused(
         HOOKS | {"LUCIUS_WEBHOOK_KEYS": KEY},
         JWKS | {"LUCIUS_JWT_ISSUER": "login", "LUCIUS_JWT_AUDIENCE": "lucius"},
         {"LUCIUS_LEASE_SECONDS": "60", "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": "60"},
+        BUS,
+        {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"},
     ],
     ids=lambda environ: "+".join(environ),
 )

@@ -20,9 +20,12 @@ from lucius_orchestrator.settings import (
     Use,
     load_settings,
 )
+from lucius_orchestrator.settings.connections import endpoint_of
 from lucius_orchestrator.settings.kinds import in_seconds, seconds
 
 KEY, OLD_KEY = "k" * 32, "o" * 40
+KEYED = "SharedAccessKeyName=local;SharedAccessKey=abc=="
+CONNECTION = f"Endpoint=sb://127.0.0.1:5672;{KEYED};UseDevelopmentEmulator=true;"
 READ = [info for info in SETTINGS if info.use is Use.READ]
 
 
@@ -65,6 +68,8 @@ def test_nothing_set_is_one_machine_for_itself(
         log_level="INFO",
         log_format=LogFormat.JSON,
         servicebus_connection=None,
+        servicebus_namespace=None,
+        bus_port=5672,
         warnings=(),
     )
 
@@ -111,19 +116,62 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_MAX_CLOCK_SKEW": ("0.25", timedelta(milliseconds=250)),
     "LUCIUS_LOG_LEVEL": ("debug", "DEBUG"),
     "LUCIUS_LOG_FORMAT": ("text", LogFormat.TEXT),
+    "LUCIUS_SERVICEBUS_CONNECTION": (CONNECTION, Secret(CONNECTION)),
+    "LUCIUS_SERVICEBUS_NAMESPACE": ("bus.servicebus.windows.net", "bus.servicebus.windows.net"),
+    "LUCIUS_BUS_PORT": ("0", 0),
 }
+NOT_WITH_THE_OTHERS = "LUCIUS_SERVICEBUS_NAMESPACE"
 
 
 def test_every_value_that_can_be_set_is_tried_here() -> None:
     fields = {info.variable for info in READ if info.field is not None}
-    assert fields - GIVEN.keys() == {"LUCIUS_SERVICEBUS_CONNECTION"}
+    assert fields == GIVEN.keys()
 
 
 def test_every_variable_sets_its_own_field() -> None:
-    settings = load_settings({variable: text for variable, (text, _) in GIVEN.items()})
+    environ = {variable: text for variable, (text, _) in GIVEN.items()}
+    del environ[NOT_WITH_THE_OTHERS]
+    settings = load_settings(environ)
     for info in READ:
-        if info.variable in GIVEN and info.field is not None:
+        if info.variable in environ and info.field is not None:
             assert attrgetter(info.field)(settings) == GIVEN[info.variable][1], info.variable
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_shared"),
+    [
+        ({}, False),
+        ({"LUCIUS_BUS_PORT": "0"}, False),
+        ({"LUCIUS_SERVICEBUS_CONNECTION": CONNECTION}, True),
+        ({"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"}, True),
+    ],
+)
+def test_a_bus_is_shared_when_one_is_named(environ: Mapping[str, str], is_shared: bool) -> None:
+    assert load_settings(environ).shares_bus is is_shared
+
+
+def test_the_namespace_sets_its_own_field_alone() -> None:
+    text, value = GIVEN[NOT_WITH_THE_OTHERS]
+    assert load_settings({NOT_WITH_THE_OTHERS: text}).servicebus_namespace == value
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        (CONNECTION, "sb://127.0.0.1:5672"),
+        (f"endpoint=sb://bus.example/;{KEYED}", "sb://bus.example"),
+        (
+            "Endpoint=sb://bus.example;SharedAccessSignature=SharedAccessSignature sr=x&sig=y;",
+            "sb://bus.example",
+        ),
+        (f"{KEYED};Endpoint=sb://[::1]:5672/;UseDevelopmentEmulator=false;", "sb://[::1]:5672"),
+    ],
+)
+def test_a_connection_string_says_where_the_bus_is(text: str, endpoint: str) -> None:
+    connection = load_settings({"LUCIUS_SERVICEBUS_CONNECTION": text}).servicebus_connection
+    assert connection is not None
+    assert connection.reveal() == text
+    assert endpoint_of(connection) == endpoint
 
 
 def test_the_way_of_replying_is_part_of_the_policy_of_steps() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import NamedTuple, Protocol
 
 from lucius_contract.routing import LANES, directive_topic, reply_topic
 from lucius_orchestrator.adapters.bus.filters import Filter, MatchAll, PropertyFilter
@@ -46,6 +47,35 @@ class Topology:
     """The subscriptions of each topic, by its name."""
 
     topics: Mapping[str, tuple[SubscriptionSettings, ...]]
+
+
+class Drift(NamedTuple):
+    """`entity` is a topic, or a subscription as `topic/name`."""
+
+    entity: str
+    setting: str
+    wanted: str
+    found: str
+
+
+class TopologyReport(NamedTuple):
+    """How a bus stands to a topology. `missing` is what is not there and was not created."""
+
+    created: tuple[str, ...] = ()
+    drift: tuple[Drift, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+class TopologyAdministration(Protocol):
+    """Of whichever bus."""
+
+    async def apply(self, topology: Topology) -> TopologyReport:
+        """Create what is missing; what exists is left as it is. Done again it changes nothing.
+        `BusUnavailable`, `Misused`; part may have been created then."""
+
+    async def compare(self, topology: Topology) -> TopologyReport:
+        """What `apply` would create, as `missing`, and what it would find otherwise.
+        `BusUnavailable`, `Misused`."""
 
 
 def lane_topology(services: Iterable[str]) -> Topology:

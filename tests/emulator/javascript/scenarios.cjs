@@ -138,6 +138,29 @@ const scenarios = {
     assert.deepEqual(seen, ["t1", "t2", "t3"]);
   },
 
+  async rules(client) {
+    const rules = client.createRuleManager(TOPIC, "ocr");
+    await rules.createRule("lane", { sqlExpression: "lane > 3" });
+    await rules.createRule("both", { subject: "s", applicationProperties: { service: "sis" } });
+    await rules.deleteRule("service");
+    const found = await rules.getRules();
+    assert.deepEqual(found.map((rule) => rule.name), ["both", "lane"]);
+    assert.equal(found[0].filter.subject, "s");
+    assert.deepEqual(found[0].filter.applicationProperties, { service: "sis" });
+    assert.equal(found[1].filter.sqlExpression, "lane > 3");
+    await assert.rejects(rules.createRule("lane", { sqlExpression: "1=1" }), {
+      code: "MessagingEntityAlreadyExists",
+    });
+    await assert.rejects(rules.deleteRule("gone"), { code: "MessagingEntityNotFound" });
+    await assert.rejects(rules.createRule("bad", { sqlExpression: "lane >" }));
+    const sender = client.createSender(TOPIC);
+    for (const [messageId, lane] of [["low", 3], ["high", 4]]) {
+      await sender.sendMessages({ messageId, body: 1, applicationProperties: { lane } });
+    }
+    const [message] = await client.createReceiver(TOPIC, "ocr").receiveMessages(2, LONG);
+    assert.equal(message.messageId, "high");
+  },
+
   async sessions(client) {
     const sender = client.createSender(SESSIONS);
     await sender.sendMessages([

@@ -1,0 +1,41 @@
+"""How patient the bus is."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceBusSettings:
+    """`shortest_wait` is how long a look lasts for somebody who does not want to wait, and how long
+    a settlement may have to wait for a look to end; `longest_look` is how long one lasts while
+    nothing is held that could be settled.
+
+    An attempt to connect, to send or to settle ends after `attempt_timeout`. When a connection
+    cannot be made, the next attempt is made after `first_pause`, then twice that, and so on up to
+    `longest_pause`. A topic that asks to slow down is left alone for `quiet`: the ten seconds that
+    Service Bus asks for.
+
+    `linger` is how long a receiver's connection lasts when nobody receives or settles over it; what
+    arrived for somebody who has gone is kept as long for the next, and then given back.
+    `keep_alive` is how often a sender that is not used shows that it is there; None
+    lets the connection end. `is_partitioned` says that topics are: then a batch has one partition
+    key. Where that is not said but so, it is found out by the first batch that is refused.
+    """
+
+    shortest_wait: timedelta = timedelta(milliseconds=50)
+    longest_look: timedelta = timedelta(milliseconds=250)
+    attempt_timeout: timedelta = timedelta(seconds=10)
+    first_pause: timedelta = timedelta(milliseconds=100)
+    longest_pause: timedelta = timedelta(seconds=2)
+    quiet: timedelta = timedelta(seconds=10)
+    linger: timedelta = timedelta(seconds=2)
+    keep_alive: timedelta | None = timedelta(seconds=30)
+    is_partitioned: bool = False
+
+    def __post_init__(self) -> None:
+        if not timedelta(0) < self.shortest_wait <= self.longest_look:
+            raise ValueError("shortest_wait must be above zero and at most longest_look")
+        if self.attempt_timeout <= self.longest_look:
+            raise ValueError("attempt_timeout must be above longest_look")
+        if not timedelta(0) <= self.first_pause <= self.longest_pause:
+            raise ValueError("first_pause must be at least zero and at most longest_pause")
