@@ -64,16 +64,21 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 async def _serve(settings: Settings, role: ServeRole, ready: Callable[[ServingAt], None]) -> None:
-    with _listening(settings.host, settings.port) as listener:
+    with _listening(settings.host, settings.port) as listener, _signals() as stop:
         address = _url_of(listener)
         async with control_plane(settings, address, role) as plane:
             server = _Server(_config(plane, settings))
             calm_the_collector()
-            with _stop_on_signals(server, plane):
-                async with running(plane.parts):
-                    ready(_serving_at(address, role, plane))
-                    await server.serve(sockets=[listener])
+            stop.calls(lambda: _end(server, plane))
+            async with running(plane.parts):
+                ready(_serving_at(address, role, plane))
+                await server.serve(sockets=[listener])
     _log.info("stopped")
+
+
+def _end(server: uvicorn.Server, plane: ControlPlane) -> None:
+    plane.stopping.set()
+    server.should_exit = True
 
 
 def _serving_at(address: str, role: ServeRole, plane: ControlPlane) -> ServingAt:
@@ -118,17 +123,33 @@ def _url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-@contextmanager
-def _stop_on_signals(server: uvicorn.Server, plane: ControlPlane) -> Iterator[None]:
-    def stop() -> None:
-        plane.stopping.set()
-        server.should_exit = True
+class _Stop:
+    """A signal that comes before there is anything to stop is remembered; one that comes after the
+    first changes nothing."""
 
-    loop = asyncio.get_running_loop()
+    def __init__(self) -> None:
+        self._is_asked = False
+        self._end: Callable[[], None] | None = None
+
+    def calls(self, end: Callable[[], None]) -> None:
+        self._end = end
+        if self._is_asked:
+            end()
+
+    def ask(self) -> None:
+        self._is_asked = True
+        if self._end is not None:
+            self._end()
+
+
+@contextmanager
+def _signals() -> Iterator[_Stop]:
+    """Until everything is closed: a second signal must not cut that short."""
+    stop, loop = _Stop(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop.ask)
     try:
-        yield
+        yield stop
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

@@ -16,10 +16,8 @@ from servicebus_emulator.administration.exchange import Refusal
 from servicebus_emulator.administration.text import (
     escaped,
     read_boolean,
-    read_duration,
     read_number,
     write_boolean,
-    write_duration,
     write_time,
 )
 from servicebus_emulator.broker import (
@@ -27,6 +25,7 @@ from servicebus_emulator.broker import (
     SubscriptionDescription,
     TopicDescription,
 )
+from servicebus_emulator.durations import read_duration, write_duration
 
 _COUNTS = "http://schemas.microsoft.com/netservices/2011/06/servicebus"
 _STATES = ("Active", "Disabled", "SendDisabled", "ReceiveDisabled")

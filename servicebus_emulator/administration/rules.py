@@ -10,12 +10,11 @@ from servicebus_emulator.administration.exchange import Refusal
 from servicebus_emulator.administration.text import (
     escaped,
     read_boolean,
-    read_duration,
     read_number,
     write_boolean,
-    write_duration,
     write_time,
 )
+from servicebus_emulator.durations import read_duration, write_duration
 from servicebus_emulator.rules import (
     CorrelationFilter,
     FalseFilter,

@@ -1,19 +1,11 @@
 """A value in a JSON document that knows where it stands."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
-T = TypeVar("T")
+from servicebus_emulator.durations import read_duration
 
-_DURATION = re.compile(
-    r"P(?=[\dT])(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,8})D)?"
-    r"(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})(?:\.(\d{1,9}))?S)?)?",
-    re.ASCII,
-)
-_DAY = 86_400_000
-_UNITS = (365 * _DAY, 30 * _DAY, 7 * _DAY, _DAY, 3_600_000, 60_000, 1000)
-_ENDLESS = 10_675_199 * _DAY  # the longest duration of .NET, which stands for no end
+T = TypeVar("T")
 
 
 class ConfigError(ValueError):
@@ -86,20 +78,16 @@ class Place:
 
     def optional_duration(self) -> int | None:
         """Milliseconds; None for the longest duration of .NET, which means without end."""
-        found = _DURATION.fullmatch(self.value) if isinstance(self.value, str) else None
-        milliseconds = _milliseconds(found) if found else 0
-        if not milliseconds:
+        try:
+            milliseconds = read_duration(self.value) if isinstance(self.value, str) else 0
+        except ValueError:
+            milliseconds = 0
+        if milliseconds == 0:
             self.refuse(
                 "an ISO 8601 duration above zero, such as PT30S, PT1M or P1D, is expected,"
                 f" not {_shown(self.value)}"
             )
-        return None if milliseconds >= _ENDLESS else milliseconds
-
-
-def _milliseconds(found: re.Match[str]) -> int:
-    *whole, fraction = found.groups(default="0")
-    total = sum(int(count) * unit for count, unit in zip(whole, _UNITS, strict=True))
-    return total + int(fraction.ljust(3, "0")[:3])
+        return milliseconds
 
 
 def _shown(value: object) -> str:

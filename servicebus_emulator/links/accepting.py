@@ -80,6 +80,8 @@ class _Wait:
         self._source.forget(self._wake)
 
     def _wake(self) -> None:
+        if self._session.connection.is_over:
+            return  # another link of it gave the session back
         try:
             lock = self._source.accept_session(None)
         except BrokerError as error:

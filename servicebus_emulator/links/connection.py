@@ -62,7 +62,7 @@ class Connection:
         self._is_open = False
         self._delayed: Frame | None = None
         self._is_waiting = False
-        self._timers: list[Timer] = []
+        self._timers: dict[str, Timer] = {}
 
     def receive(self, data: bytes) -> None:
         self._reader.feed(data)
@@ -107,9 +107,9 @@ class Connection:
         self._written()
 
     def closed(self) -> None:
-        """The peer is gone."""
-        self.is_over = True
-        for timer in self._timers:
+        """The peer is gone. What its links give back must not be delivered to it again."""
+        self.is_over = self.is_blocked = True
+        for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         for session in self._sessions.values():
@@ -124,7 +124,7 @@ class Connection:
             self.drop()
         except Delayed as delayed:
             self._is_waiting = True
-            self._timers.append(self.host.call_later(delayed.milliseconds, self._resume))
+            self._timers["delay"] = self.host.call_later(delayed.milliseconds, self._resume)
         except AmqpError as error:
             self._fail(Error(error.condition, error.description))
         except Exception:
@@ -225,9 +225,9 @@ class Connection:
     def _keep_alive(self, milliseconds: int) -> None:
         def beat() -> None:
             self.write(_EMPTY_FRAME)
-            self._timers[:] = [self.host.call_later(milliseconds, beat)]
+            self._keep_alive(milliseconds)
 
-        self._timers.append(self.host.call_later(milliseconds, beat))
+        self._timers["beat"] = self.host.call_later(milliseconds, beat)
 
     def _begin(self, channel: int, performative: Begin) -> None:
         if channel in self._sessions:

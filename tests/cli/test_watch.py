@@ -180,10 +180,19 @@ def test_an_event_that_cannot_be_read_is_a_failure_of_the_server() -> None:
         list(server_events([b"data: {\n\n"]))
 
 
+HEARING = (
+    "import runpy, signal, sys;"
+    "signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "sys.argv[0] = 'lucius';"
+    "runpy.run_module('lucius_cli', run_name='__main__')"
+)
+"""A process that is started in the background may have been told not to hear interrupts."""
+
+
 def start(server: Double, stdout: int, **environ: str) -> subprocess.Popen[str]:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("LUCIUS_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "lucius_cli", "jobs", "watch", "job_1"],
+        [sys.executable, "-c", HEARING, "jobs", "watch", "job_1"],
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from servicebus_emulator.administration.text import (
     escaped,
     read_boolean,
-    read_duration,
     read_number,
     write_boolean,
-    write_duration,
     write_time,
 )
+from servicebus_emulator.durations import read_duration, write_duration
 
 ENDLESS = "P10675199DT2H48M5.4775807S"
 

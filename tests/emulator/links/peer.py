@@ -84,7 +84,7 @@ class Peer:
     def __init__(self, host: FakeHost) -> None:
         self.host = host
         self.connection = Connection(host, self._take)
-        self.bytes_read = b""
+        self.bytes_read = bytearray()
         self._reader = FrameReader(1 << 20)
         self._frames: list[Frame] = []
         self._is_reading = False

@@ -54,7 +54,7 @@ def last_words(peer: Peer) -> list[object]:
         return []
     words: list[object] = []
     reader = FrameReader(1 << 20)
-    reader.feed(peer.bytes_read[start + len(HEADER_AMQP) :])
+    reader.feed(bytes(peer.bytes_read[start + len(HEADER_AMQP) :]))
     while (frame := reader.next()) is not None:
         words.append(frame.performative)
     return words

@@ -391,6 +391,20 @@ def test_a_link_whose_session_lock_ran_out_ends(sessions: Peer, host: FakeHost) 
     assert error.condition == "com.microsoft:session-lock-lost"
 
 
+def test_what_a_dying_connection_gives_back_is_not_delivered_to_it(
+    sessions: Peer, host: FakeHost
+) -> None:
+    put_session(host, "a")
+    for handle, wanted in enumerate(["a", None]):
+        sessions.attach_receiver(SESSIONS, handle, filter={FILTER: wanted})
+        sessions.credit(1, handle=handle)
+    other = Peer(host).begin()
+    other.attach_receiver(SESSIONS, 1, filter={FILTER: None})
+    sessions.connection.closed()
+    other.credit(1)
+    assert ids(other) == ["m"]
+
+
 @pytest.mark.parametrize(("queue", "wanted"), [(SESSIONS, None), (QUEUE, {FILTER: "a"})])
 def test_sessions_are_where_they_are(sessions: Peer, queue: str, wanted: object) -> None:
     sessions.attach_receiver(queue, 1, filter=wanted)
