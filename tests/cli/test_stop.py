@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,26 @@ async def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -
         assert plane.process.wait(timeout=DEADLINE) == 0
 
 
+HALF_A_REQUEST = b"POST /v1/orchestrate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"
+
+
 def test_a_second_signal_does_not_cut_the_stop_short(tmp_path: Path) -> None:
     with running(tmp_path, "up", "--port", "0", "--data", "data") as plane:
-        plane.process.send_signal(signal.SIGTERM)
-        assert plane.stop(signal.SIGTERM) == (0, "")
+        url = httpx.URL(plane.url)
+        address = url.host, url.port or 0
+        with socket.create_connection(address) as client:
+            client.sendall(HALF_A_REQUEST)  # it is waited for
+            plane.process.send_signal(signal.SIGTERM)
+            until_it_takes_no_more(address)
+            plane.process.send_signal(signal.SIGTERM)
+        assert plane.process.wait(timeout=DEADLINE) == 0
+
+
+def until_it_takes_no_more(address: tuple[str, int]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(address, timeout=DEADLINE).close()
+        except (ConnectionRefusedError, ConnectionResetError):
+            return
+    raise AssertionError("it still takes connections")

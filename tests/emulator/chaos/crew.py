@@ -31,11 +31,15 @@ class Crew:
             self._running[process] = task
             try:
                 await self._listen(process)
+                await process.wait()
             finally:
                 del self._running[process]
                 with suppress(ProcessLookupError):
                     process.kill()
-            if await process.wait() == 0:
+                rest, _ = await process.communicate()
+                for line in rest.splitlines():
+                    self._note(line)
+            if process.returncode == 0:
                 return
 
     async def _start(self, what: str, *arguments: str) -> asyncio.subprocess.Process:
@@ -53,10 +57,13 @@ class Crew:
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            what, *numbers = line.split()
-            if what == b"done":
-                self.done.update(map(int, numbers))
-                self.progress.set()
+            self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        what, number = line.split()
+        if what == b"done":
+            self.done[int(number)] += 1
+            self.progress.set()
 
     def kill_one(self) -> None:
         process = self._chance.choice(list(self._running))

@@ -88,6 +88,9 @@ async def test_100_000_messages_survive_killed_clients_and_dropped_connections()
     assert set(watch.removed.values()) == {1}
     assert set(crew.done.values()) == {1}
     assert crew.done.keys() <= watch.removed.keys()
+    # A kill or a fault may fall between a completion and its answer, and leaves one such at most.
+    incidents = MESSAGES // FAULT_EVERY + crew.kills + RECEIVERS
+    assert len(watch.removed) - len(crew.done) <= incidents
     assert crew.kills >= MESSAGES // KILL_EVERY - 1
 
 

@@ -6,8 +6,8 @@ and completes them. What it says on stdout has happened.
 """
 
 import logging
+import os
 import sys
-from collections.abc import Iterable
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiver
 from azure.servicebus.exceptions import ServiceBusError
@@ -26,7 +26,7 @@ def send(connection: str, queue: str, first: int, last: int) -> None:
                     numbers = waiting[-1]
                     messages = [ServiceBusMessage(b"%d" % n, message_id=str(n)) for n in numbers]
                     sender.send_messages(messages)
-                    say("sent", (waiting.pop().start,))
+                    say("sent", waiting.pop().start)
         except ServiceBusError:
             continue
 
@@ -43,23 +43,18 @@ def receive(connection: str, queue: str) -> None:
 
 
 def _receive_some(receiver: ServiceBusReceiver) -> None:
-    done = []
-    try:
-        for message in receiver.receive_messages(_AT_ONCE, max_wait_time=5):
-            receiver.complete_message(message)
-            done.append(message.sequence_number)
-    finally:
-        say("done", done)
+    for message in receiver.receive_messages(_AT_ONCE, max_wait_time=5):
+        receiver.complete_message(message)
+        say("done", message.sequence_number)
 
 
 def _client(connection: str) -> ServiceBusClient:
     return ServiceBusClient.from_connection_string(connection, retry_total=0)
 
 
-def say(what: str, numbers: Iterable[int | None]) -> None:
+def say(what: str, number: int | None) -> None:
     """One write, so that a kill leaves a whole line or none."""
-    sys.stdout.write(f"{what} {' '.join(map(str, numbers))}\n")
-    sys.stdout.flush()
+    os.write(1, b"%s %d\n" % (what.encode(), number or 0))
 
 
 if __name__ == "__main__":
