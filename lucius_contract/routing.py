@@ -15,6 +15,7 @@ from lucius_contract.errors import ContractError, ErrorCode, Problem
 LANES = 16
 DIRECTIVE_TOPIC_PREFIX = "global-bus-p"
 REPLY_TOPIC_PREFIX = "global-bus-replies-p"
+REPLY_SUBSCRIPTION = "lucius-invoker"
 PARTITION_KEY_LIMIT = 128
 
 

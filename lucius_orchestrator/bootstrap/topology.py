@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lucius_orchestrator.adapters.bus.topology import INVOKER, Drift, Topology, lane_topology
+from lucius_contract.routing import REPLY_SUBSCRIPTION
+from lucius_orchestrator.adapters.bus.topology import Drift, Topology, lane_topology
 from lucius_orchestrator.ports.registry import Snapshot
 
 _MOST_NAMED = 3
@@ -23,7 +24,7 @@ def _missing_parts(missing: Iterable[str]) -> Iterator[str]:
     if topics:
         yield f"no topic {', '.join(topics)}"
     for name, on in subscriptions.items():
-        who = "replies have" if name == INVOKER else f"service {name} has"
+        who = "replies have" if name == REPLY_SUBSCRIPTION else f"service {name} has"
         yield f"{who} no subscription on {_listed(on)}"
 
 

@@ -18,15 +18,13 @@ from typing import NamedTuple
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import parse_reply
-from lucius_contract.routing import LANES, reply_topic
+from lucius_contract.routing import LANES, REPLY_SUBSCRIPTION, reply_topic
 from lucius_orchestrator.domain.events import ERROR_MESSAGE_LIMIT, ReplyEvent, from_reply
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.ports.bus import Bus, BusError, Delivery
 from lucius_orchestrator.ports.ledger import DeadLetterRow, LedgerError, LedgerUnavailable
 from lucius_outbox.publishing import is_cancelled
-
-SUBSCRIPTION = "lucius-invoker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ class ReplyConsumer:
 
     async def _receive(self, topic: str, limit: int) -> list[Delivery]:
         wait = self._settings.wait
-        receiving = asyncio.create_task(self._bus.receive(topic, SUBSCRIPTION, limit, wait))
+        receiving = asyncio.create_task(self._bus.receive(topic, REPLY_SUBSCRIPTION, limit, wait))
         self._receiving.add(receiving)
         try:
             return await receiving

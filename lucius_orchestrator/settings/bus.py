@@ -1,7 +1,6 @@
 """Variables of the bus: the namespace that processes share, or the port of the one inside."""
 
-from lucius_contract.routing import LANES, REPLY_TOPIC_PREFIX
-from lucius_orchestrator.adapters.bus.topology import INVOKER
+from lucius_contract.routing import LANES, REPLY_SUBSCRIPTION, REPLY_TOPIC_PREFIX
 from lucius_orchestrator.settings.connections import CONNECTION, NAMESPACE
 from lucius_orchestrator.settings.info import SettingInfo
 from lucius_orchestrator.settings.kinds import exactly, whole
@@ -51,8 +50,8 @@ BUS = (
     SettingInfo(
         "LUCIUS_SERVICEBUS_REPLY_SUBSCRIPTION",
         None,
-        exactly(INVOKER, _CONTRACT),
-        INVOKER,
+        exactly(REPLY_SUBSCRIPTION, _CONTRACT),
+        REPLY_SUBSCRIPTION,
         "The subscription through which replies are received.",
     ),
 )

@@ -1,6 +1,8 @@
 """From a request to its answer, without input and output."""
 
 from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from servicebus_emulator.administration.atom import Entry
 from servicebus_emulator.administration.call import Call, one
@@ -49,7 +51,9 @@ class Administration:
 
     def _done(self, request: Request, now: int) -> Response:
         place = locate(request.segments)
-        if place.kind is not Kind.HEALTH:
+        if not self._keys:
+            _refuse_web_pages(request)
+        elif place.kind is not Kind.HEALTH:
             self._keys.check(request.headers.get("authorization", ""), request.resource, now)
         return self._handler(place, request.method)(Call(request, place.names, now))
 
@@ -90,6 +94,21 @@ class Administration:
         )
         times = (self._started_at, self._started_at)
         return one(Entry(name, call.address, "NamespaceInfo", content, *times))
+
+
+def _refuse_web_pages(request: Request) -> None:
+    """Without keys whoever reaches the port may do everything. Pages in a browser of this machine
+    reach it too, also under names of their own that lead here."""
+    if "origin" in request.headers or not _is_own(request.headers.get("host", "localhost")):
+        raise Refusal(403, "without keys only programs on this machine are answered, not web pages")
+
+
+def _is_own(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _refused(request: Request, error: Refusal | Unauthorized | BrokerError, now: int) -> Response:

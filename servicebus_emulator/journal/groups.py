@@ -14,9 +14,7 @@ from servicebus_emulator.journal.errors import JournalDamaged
 FILE_HEAD = b"servicebus journal 1\n"
 
 _LENGTHS = struct.Struct("<4sIII")  # mark, bytes of records, bytes of blobs, their checksum
-_CHECK = struct.Struct(
-    "<I"
-)  # the checksum of the lengths: a wrong length must not look like an end
+_CHECK = struct.Struct("<I")  # of the lengths: a wrong length must not look like an end
 _HEAD_SIZE = _LENGTHS.size + _CHECK.size
 _MARK = b"SBG1"
 

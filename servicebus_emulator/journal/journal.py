@@ -18,6 +18,7 @@ COMPACTION_FLOOR = 16 * 1024 * 1024
 _GROWTH = 4
 _GROUP = 100  # records of a group in a compacted file; each may be a message of 256 KiB
 _CLOSED = -1
+_MODE = 0o600  # messages may carry tokens
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
@@ -36,7 +37,7 @@ class Journal:
         self._file = folder / "journal"
         self._fresh = folder / "journal.new"
         self._fresh.unlink(missing_ok=True)  # of a compaction that did not come to its end
-        self._descriptor = os.open(self._file, _FLAGS, 0o644)
+        self._descriptor = os.open(self._file, _FLAGS, _MODE)
         self._fsync = fsync
         self._encoder = Encoder()
         self._pending: list[Record] = []
@@ -129,7 +130,7 @@ class Journal:
         try:
             os.replace(self._fresh, self._file)
         finally:
-            self._descriptor = os.open(self._file, _FLAGS, 0o644)
+            self._descriptor = os.open(self._file, _FLAGS, _MODE)
         _sync_folder(self._file.parent)
 
 
@@ -137,13 +138,17 @@ def _write_compacted(file: Path, records: Iterable[Record]) -> int:
     """The size of the new file, which is on the disk: a file that takes the place of another must
     not be shorter than it was written."""
     encoder, remaining = Encoder(), iter(records)
-    with file.open("wb") as stream:
+    with open(file, "wb", opener=_open_private) as stream:
         stream.write(FILE_HEAD)
         while group := list(islice(remaining, _GROUP)):
             stream.write(group_bytes(encoder, group))
         stream.flush()
         os.fsync(stream.fileno())
         return stream.tell()
+
+
+def _open_private(file: str, flags: int) -> int:
+    return os.open(file, flags, _MODE)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -85,7 +85,7 @@ async def test_garbage_beside_a_client_disturbs_only_itself(emulator: Emulator) 
 
 
 async def test_one_port_speaks_amqp_and_http(emulator: Emulator) -> None:
-    request = b"GET /$emulator/health HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+    request = b"GET /$emulator/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert (await speak(emulator, request)).startswith(b"HTTP/1.1 200")
     async with client_of(emulator) as client:
         await send(client, b"x")

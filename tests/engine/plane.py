@@ -23,10 +23,16 @@ from lucius_contract.messages import (
     bus_message_id,
     parse_directive,
 )
-from lucius_contract.routing import LANES, directive_topic, lane_of, reply_topic
+from lucius_contract.routing import (
+    LANES,
+    REPLY_SUBSCRIPTION,
+    directive_topic,
+    lane_of,
+    reply_topic,
+)
 from lucius_contract.states import JobState, StepState
 from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import INVOKER, dead_letters_of, lane_topology
+from lucius_orchestrator.adapters.bus.topology import dead_letters_of, lane_topology
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.domain.aggregate import Engine, Job, Step, StepPolicy
 from lucius_orchestrator.domain.decision import AuditEvent, ReplyAnswer
@@ -415,5 +421,5 @@ class Plane:
 
     async def bus_letters(self) -> list[BusMessage]:
         """Dead letters among the tenant's replies."""
-        found = await self.bus.receive(REPLIES, dead_letters_of(INVOKER), MANY, AT_ONCE)
+        found = await self.bus.receive(REPLIES, dead_letters_of(REPLY_SUBSCRIPTION), MANY, AT_ONCE)
         return [delivery.message for delivery in found]

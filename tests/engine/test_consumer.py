@@ -11,15 +11,15 @@ import pytest
 from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import REPLY_LIMIT, Reply
+from lucius_contract.routing import REPLY_SUBSCRIPTION
 from lucius_contract.states import JobState
 from lucius_orchestrator.adapters.bus.memory import Counts
-from lucius_orchestrator.adapters.bus.topology import INVOKER
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.engine.telemetry import REPLIES as REPLIES_TOTAL
 from lucius_orchestrator.engine.telemetry import UNREADABLE
 from lucius_orchestrator.ports.bus import Bus, BusMessage, Delivery
 from lucius_orchestrator.ports.ledger import Stored
-from lucius_orchestrator.replies.consumer import SUBSCRIPTION, ConsumerSettings, ReplyConsumer
+from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from tests.engine.plane import (
     AWAY,
     DEADLINE,
@@ -51,7 +51,7 @@ def consuming(
 
 
 def waiting(plane: Plane) -> Counts:
-    return plane.bus.counts(REPLIES, INVOKER)
+    return plane.bus.counts(REPLIES, REPLY_SUBSCRIPTION)
 
 
 async def publish(plane: Plane, *messages: BusMessage) -> None:
@@ -474,7 +474,3 @@ async def test_of_two_consumers_one_gets_a_message(plane: Plane) -> None:
         await completed(plane, 21)
     assert (await plane.job(directive.job_id)).state is JobState.SUCCEEDED
     assert waiting(plane) == EMPTY
-
-
-def test_the_consumer_reads_the_subscription_of_the_topology() -> None:
-    assert SUBSCRIPTION == INVOKER

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from lucius_contract.routing import LANES, directive_topic, reply_topic
+from lucius_contract.routing import LANES, REPLY_SUBSCRIPTION, directive_topic, reply_topic
 from lucius_orchestrator.adapters.bus.filters import Filter, MatchAll, PropertyFilter
 
-INVOKER = "lucius-invoker"
 SERVICE_PROPERTY = "service"
 _DEAD_LETTER_QUEUE = "/$deadletterqueue"
 _LONGEST_LOCK = timedelta(minutes=5)
@@ -85,7 +84,7 @@ def lane_topology(services: Iterable[str]) -> Topology:
         SubscriptionSettings(service, PropertyFilter({SERVICE_PROPERTY: service}))
         for service in dict.fromkeys(services)
     )
-    of_invoker = (SubscriptionSettings(INVOKER),)
+    of_invoker = (SubscriptionSettings(REPLY_SUBSCRIPTION),)
     directives = {directive_topic(lane): of_services for lane in range(LANES)}
     replies = {reply_topic(lane): of_invoker for lane in range(LANES)}
     return Topology(directives | replies)

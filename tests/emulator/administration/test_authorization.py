@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from azure.core.exceptions import ClientAuthenticationError
 
+from servicebus_emulator.administration import Request
 from servicebus_emulator.sas import Keys
 from tests.emulator.administration.serving import Served, aio_client, get, serve, speak
 
@@ -43,3 +44,28 @@ async def test_nothing_is_open_without_a_key(guarded: Served, path: str) -> None
 
 async def test_health_is_open_to_everybody(guarded: Served) -> None:
     assert (await speak(guarded.port, get("/$emulator/health"))).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "127.0.0.1:5672", "origin": "https://page.example"},
+        {"host": "127.0.0.1:5672", "origin": "null"},
+        {"host": "rebound.example:5672"},
+        {"host": "192.0.2.7"},
+        {"host": "[::"},
+        {"host": ""},
+    ],
+)
+def test_without_keys_web_pages_are_refused(headers: dict[str, str]) -> None:
+    served = Served()
+    fault = b'{"kind": "drop"}'
+    answer = served.handle(Request("POST", "/$emulator/faults", headers=headers, body=fault))
+    assert answer.status == 403
+    assert served.faults.active() == []
+
+
+@pytest.mark.parametrize("host", ["localhost:5672", "127.0.0.1", "127.1.2.3:80", "[::1]:5672"])
+def test_without_keys_programs_of_this_machine_are_answered(host: str) -> None:
+    answer = Served().handle(Request("GET", "/$emulator/faults", headers={"host": host}))
+    assert answer.status == 200

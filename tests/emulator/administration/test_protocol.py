@@ -21,7 +21,10 @@ async def test_health_answers(served: Served) -> None:
 
 
 async def test_requests_on_one_connection_are_answered_in_order(served: Served) -> None:
-    many = b"GET /$emulator/health HTTP/1.1\r\nHost: a\r\n\r\nGET /no HTTP/1.1\r\nHost: a\r\n\r\n"
+    heads = (
+        b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % p for p in (b"$emulator/health", b"no")
+    )
+    many = b"".join(heads)
     answer = await speak(served.port, many * 20 + get("/$namespaceinfo"))
     assert statuses(answer) == [200, 404] * 20 + [200]
 
@@ -55,9 +58,9 @@ async def test_who_waits_for_leave_to_send_a_body_gets_it(served: Served) -> Non
         b"hello\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
-        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
 async def test_what_is_not_http_is_answered_and_left(served: Served, sent: bytes) -> None:
@@ -68,14 +71,14 @@ async def test_what_is_not_http_is_answered_and_left(served: Served, sent: bytes
 
 
 async def test_a_head_without_end_is_refused(served: Served) -> None:
-    answer = await speak(served.port, b"GET / HTTP/1.1\r\nHost: a\r\nA: " + b"b" * 40_000)
+    answer = await speak(served.port, b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"b" * 40_000)
     assert statuses(answer) == [431]
 
 
 @pytest.mark.parametrize("length", [1024 * 1024 + 1, 10**12])
 async def test_a_body_that_is_too_large_is_refused(served: Served, length: int) -> None:
     """Whoever is not done with sending can read the answer all the same."""
-    head = f"PUT /no HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n".encode()
+    head = f"PUT /no HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
     answer = await speak(served.port, head + b"x" * (3 * 1024 * 1024))
     assert statuses(answer) == [413]
     assert served.requests == []
@@ -106,11 +109,11 @@ async def test_a_failure_is_logged_without_secrets_and_not_told(
 @pytest.mark.parametrize(
     "sent",
     [
-        b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-        b"GET http://a/no HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-        b"GET /no HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n",
+        b"CONNECT a:443 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        b"GET http://a/no HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        b"GET /no HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n",
         b"GET /no HTTP/1.0\r\n\r\n",
-        b"GET /%ff%00 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        b"GET /%ff%00 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     ],
 )
 async def test_rare_requests_are_refused_in_order(served: Served, sent: bytes) -> None:
@@ -152,7 +155,7 @@ async def test_one_who_does_not_read_answers_is_not_read_from(
     caplog.set_level(logging.WARNING)
     count = 3000
     served.before = lambda _: Response(200, b"x" * 4096)
-    one = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    one = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with asyncio.timeout(DEADLINE):
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=4096)
         writer.write(one * count)

@@ -229,6 +229,14 @@ def test_compaction_leaves_the_records_that_are_given(tmp_path: Path) -> None:
     assert kept(tmp_path) == [number(50), number(51)]
 
 
+def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    assert file_of(tmp_path).stat().st_mode & 0o777 == 0o600
+    journal.compact([number(1)])
+    journal.close()
+    assert file_of(tmp_path).stat().st_mode & 0o777 == 0o600
+
+
 def test_compaction_takes_more_records_than_fit_a_group(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.compact(number(value) for value in range(1000))
