@@ -18,17 +18,21 @@ class DeadLetters(Source):
 
     def receive(self, letter: Letter, moment: int) -> None:
         """Or send it on, where the settings say so and the target takes it."""
-        target = self.settings.forward_dead_letters_to
-        if target is not None:
-            try:
-                self._wiring.forward(target, letter.message, moment, letter.hops + 1, letter.origin)
-            except Refusal:
-                pass
-            else:
-                return
+        if self._is_sent_on(letter, moment):
+            return
         self.last_number += 1
         number, enqueued_at = self.last_number, letter.enqueued_at
         entry = Entry(letter.message, number, enqueued_at, NEVER, self.line, 0)
         entry.count = letter.delivery_count
         entry.dead_letter_source = letter.origin
         self._enqueue(entry)
+
+    def _is_sent_on(self, letter: Letter, moment: int) -> bool:
+        target = self.settings.forward_dead_letters_to
+        if target is None:
+            return False
+        try:
+            self._wiring.forward(target, letter.message, moment, letter.hops + 1, letter.origin)
+        except Refusal:
+            return False  # then it stays here
+        return True

@@ -1,5 +1,6 @@
 """Numbered messages under one path, and those among them that wait for their time."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from servicebus_emulator.broker.content import Content
@@ -23,7 +24,7 @@ from servicebus_emulator.broker.wiring import Wiring
 _PLACES = {STATE_ACTIVE: READY, STATE_DEFERRED: DEFERRED, STATE_SCHEDULED: SCHEDULED}
 
 
-class Shelf:
+class Shelf(ABC):
     """`entries` are in the order of their numbers: numbers rise, and none is used twice."""
 
     def __init__(self, path: str, wiring: Wiring) -> None:
@@ -38,11 +39,11 @@ class Shelf:
         self._wiring = wiring
         self._scheduled: Deadlines[Entry] = Deadlines(_is_scheduled)
 
+    @abstractmethod
     def arrive(
         self, message: Content, moment: int, hops: int = 0, origin: str | None = None
     ) -> None:
         """Take in a message that is active from now on. `origin`: where it was a dead letter."""
-        raise NotImplementedError
 
     def can_take(self) -> bool:
         return False
@@ -138,7 +139,7 @@ class Shelf:
         if entry.place == SCHEDULED:
             self._scheduled.add(scheduled_at(entry.message), entry.number, entry)
 
-    def _left(self, entry: Entry) -> None:
+    def _left(self, entry: Entry) -> None:  # noqa: B027 - most shelves have nothing to do
         """An entry that was in another line than the shelf's own is gone."""
 
     def _apply_enqueued(self, record: Enqueued) -> None:

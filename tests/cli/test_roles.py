@@ -1,6 +1,9 @@
 """One process per role: the API, the reconciler and the replies, on one ledger and one bus."""
 
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,12 +17,16 @@ from tests.cli.test_bus import RunningBus, running_bus
 from tests.cli.test_service import SERVICES, state_of
 from tests.cli.test_up import DEADLINE, Plane, running, submit
 
+APPLIED = True
 KEYS = {"LUCIUS_CALLBACK_KEYS": "k" * 32}
 
 
 @contextmanager
-def deployed(tmp_path: Path, **environ: str) -> Iterator[tuple[RunningBus, dict[str, Plane]]]:
-    """The API first: the others must know where services find it."""
+def deployed(
+    tmp_path: Path, is_applied: bool = False, /, **environ: str
+) -> Iterator[tuple[RunningBus, dict[str, Plane]]]:
+    """The API first: the others must know where services find it. `is_applied`: an operator has
+    made the topology, so that no role finds it incomplete."""
     with ExitStack() as stack:
         bus = stack.enter_context(running_bus(_folder(tmp_path, "bus"), "--data", "data"))
         shared = {
@@ -28,12 +35,19 @@ def deployed(tmp_path: Path, **environ: str) -> Iterator[tuple[RunningBus, dict[
             "LUCIUS_DATA_DIR": str(tmp_path / "data"),
             **environ,
         }
+        if is_applied:
+            apply_topology(shared)
         roles: dict[str, Plane] = {}
         for role in ("api", "reconciler", "replies"):
             folder = _folder(tmp_path, role)
             roles[role] = stack.enter_context(running(folder, "serve", role, **shared))
             shared["LUCIUS_CALLBACK_BASE_URL"] = roles["api"].url
         yield bus, roles
+
+
+def apply_topology(environ: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "lucius_cli", "topology", "apply"]
+    subprocess.run(command, env={**os.environ, **environ}, check=True, capture_output=True)
 
 
 def _folder(parent: Path, name: str) -> Path:
@@ -43,7 +57,7 @@ def _folder(parent: Path, name: str) -> Path:
 
 
 def test_a_job_runs_through_three_processes_on_sqlite(shell: Shell, tmp_path: Path) -> None:
-    with deployed(tmp_path) as (bus, roles):
+    with deployed(tmp_path, APPLIED) as (bus, roles):
         shell.export(LUCIUS_URL=roles["api"].url)
         job_id = submit(shell, "acme")
         for service in SERVICES:
@@ -96,15 +110,17 @@ def test_a_job_runs_through_three_processes_on_postgres(
 
 
 def until_ready(http: httpx.Client) -> None:
-    """It is another process that makes the subscriptions."""
+    """The first answers wait for a look at the topology, each for as long as a probe may take."""
     deadline = time.monotonic() + DEADLINE
-    while http.get("/healthz/ready").status_code != 200:
-        assert time.monotonic() < deadline, http.get("/healthz/ready").text
-        time.sleep(0.2)
+    while (answer := http.get("/healthz/ready", timeout=DEADLINE)).status_code != 200:
+        assert time.monotonic() < deadline, answer.text
 
 
 def test_ready_names_a_bus_that_is_away(tmp_path: Path) -> None:
-    with deployed(tmp_path) as (bus, roles), httpx.Client(base_url=roles["replies"].url) as http:
+    with (
+        deployed(tmp_path, APPLIED) as (bus, roles),
+        httpx.Client(base_url=roles["replies"].url) as http,
+    ):
         until_ready(http)
         bus.process.kill()
         bus.process.wait()
