@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import pydantic_core
 
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import BusMessage, Delivery
+from lucius_bus.topology import lane_topology
 from lucius_contract.envelope import Envelope, parse_envelope
 from lucius_contract.refs import RefPolicy
 from lucius_contract.routing import LANES, directive_topic, reply_topic
 from lucius_contract.states import TERMINAL_JOB_STATES
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import lane_topology
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
 from lucius_orchestrator.bootstrap import real_world, running
@@ -26,7 +27,6 @@ from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, plan_request
 from lucius_orchestrator.engine.telemetry import Telemetry
 from lucius_orchestrator.outbox.dispatcher import Dispatcher
-from lucius_orchestrator.ports.bus import BusMessage, Delivery
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.replies.consumer import ReplyConsumer

@@ -83,7 +83,7 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
 
 
 def _check_reach(host: str, keys: Mapping[str, str]) -> None:
-    from lucius_orchestrator.settings.addresses import is_loopback
+    from lucius_settings.hosts import is_loopback
 
     if not keys and not is_loopback(host):
         raise Unsuitable(

@@ -28,7 +28,7 @@ def config(as_json: JsonFlag = False) -> None:
 def _of_this_command(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """What the commands that ask a server go by; the server itself passes it over."""
     from lucius_cli.client import DEFAULT_URL
-    from lucius_orchestrator.settings.secret import MASK
+    from lucius_settings.secret import MASK
 
     url, key = environ.get("LUCIUS_URL"), environ.get("LUCIUS_API_KEY")
     return [

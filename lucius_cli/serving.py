@@ -108,9 +108,9 @@ def _startable(settings: "Settings") -> Iterator[None]:
 
 
 def _reason(error: BaseException, settings: "Settings") -> str | None:
+    from lucius_bus.port import BusError
     from lucius_orchestrator.adapters.registry.problems import RegistryError
     from lucius_orchestrator.bootstrap.bus import BusPortTaken
-    from lucius_orchestrator.ports.bus import BusError
     from lucius_orchestrator.ports.ledger import LedgerError
     from servicebus_emulator.journal import JournalError
 

@@ -13,7 +13,7 @@ from lucius_cli.failures import EnvironmentFailed, ExitCode, Unsuitable
 from lucius_cli.output import JsonFlag, Table, print_json, print_line, print_table, say
 
 if TYPE_CHECKING:
-    from lucius_orchestrator.adapters.bus.topology import Topology, TopologyReport
+    from lucius_bus.topology import Topology, TopologyReport
     from lucius_orchestrator.settings import Settings
 
 app = typer.Typer(help="Topics, subscriptions and rules that the lanes need.", no_args_is_help=True)
@@ -92,7 +92,7 @@ def _wanted(settings: "Settings") -> "Topology":
 
 
 def _report(settings: "Settings", wanted: "Topology", *, creates: bool) -> "TopologyReport":
-    from lucius_orchestrator.ports.bus import BusError
+    from lucius_bus.port import BusError
     from lucius_outbox.redaction import redacted
 
     try:

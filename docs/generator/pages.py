@@ -10,7 +10,8 @@ from docs.generator.markdown import defaults, events_table, metrics_table, page,
 from docs.generator.openapi import openapi_document
 from docs.generator.operations import operations_page
 from docs.generator.schemas import DOCUMENTS, schema_of
-from docs.generator.settings import settings_page
+from docs.generator.service_operations import service_operations_page
+from docs.generator.settings import service_settings_page, settings_page
 from lucius_contract.audit import VERDICT_HTTP_STATUS
 from lucius_contract.documents import Artifact, Document, Ref
 from lucius_contract.errors import ERRORS, WrittenBy
@@ -54,6 +55,8 @@ def files() -> Mapping[str, str]:
         "docs/reference/openapi.json": openapi_document(),
         "docs/reference/settings.md": settings_page(),
         "docs/reference/operations.md": operations_page(),
+        "docs/reference/sdk-settings.md": service_settings_page(),
+        "docs/reference/sdk-metrics.md": service_operations_page(),
     }
 
 

@@ -10,13 +10,13 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lucius_contract.messages import REPLY_LIMIT
+from lucius_logs.context import correlation
 from lucius_orchestrator.api.answers import send_refusal
 from lucius_orchestrator.api.bodies import BoundedBody, ClientGone, check_announced
 from lucius_orchestrator.api.headers import CORRELATION, correlation_id
 from lucius_orchestrator.api.parts import HealthParts
 from lucius_orchestrator.api.paths import CALLBACKS
 from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
-from lucius_orchestrator.observability.context import correlation
 from lucius_outbox.telemetry import EventInfo
 
 _log = logging.getLogger("lucius_orchestrator.api")

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from lucius_contract.canonical import pointer_to
 from lucius_contract.errors import ERRORS, ContractError, ErrorCode, Problem
-from lucius_orchestrator.observability.context import correlation
+from lucius_logs.context import correlation
 from lucius_orchestrator.ports.ledger import InvalidCursor, LedgerUnavailable
 
 MEDIA_TYPE = "application/problem+json"

@@ -7,6 +7,7 @@ from starlette.types import Receive, Scope, Send
 from lucius_contract.envelope import Envelope, parse_envelope
 from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_contract.states import JOB_STATUS
+from lucius_logs.context import correlation
 from lucius_orchestrator.api.access import Access, require_tenant
 from lucius_orchestrator.api.answers import send_json
 from lucius_orchestrator.api.bodies import read_body
@@ -15,7 +16,6 @@ from lucius_orchestrator.api.parts import ApiParts
 from lucius_orchestrator.api.paths import job_links, job_path
 from lucius_orchestrator.engine.engine import Submission
 from lucius_orchestrator.engine.planning import Request, plan_request
-from lucius_orchestrator.observability.context import correlation
 from lucius_orchestrator.security.callers import Caller, Verb
 
 

@@ -7,17 +7,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from lucius_orchestrator.adapters.bus.topology import TopologyAdministration
+from lucius_bus.port import Bus
+from lucius_bus.topology import TopologyAdministration
 from lucius_orchestrator.bootstrap.stores import make_folder
 from lucius_orchestrator.bootstrap.topology_keeper import FRESH
-from lucius_orchestrator.ports.bus import Bus
 from lucius_orchestrator.settings import Settings, StorageBackend
-from lucius_orchestrator.settings.connections import endpoint_of
+from lucius_settings.connections import endpoint_of
 
 if TYPE_CHECKING:
     from azure.core.credentials_async import AsyncTokenCredential
 
-    from lucius_orchestrator.adapters.bus.servicebus.administration import ServiceBusTopology
+    from lucius_bus.servicebus.administration import ServiceBusTopology
     from servicebus_emulator.journal import Journal
 
 _LOOPBACK = "127.0.0.1"
@@ -69,7 +69,7 @@ async def open_topology(settings: Settings) -> AsyncIterator["ServiceBusTopology
 
 @asynccontextmanager
 async def _open_shared(settings: Settings) -> AsyncIterator[OpenBus]:
-    from lucius_orchestrator.adapters.bus.servicebus import ServiceBusBus
+    from lucius_bus.servicebus import ServiceBusBus
 
     async with AsyncExitStack() as stack:
         credential = await _identity(settings, stack)
@@ -85,7 +85,7 @@ async def _open_shared(settings: Settings) -> AsyncIterator[OpenBus]:
 async def _topology(
     settings: Settings, credential: "AsyncTokenCredential | None", stack: AsyncExitStack
 ) -> "ServiceBusTopology":
-    from lucius_orchestrator.adapters.bus.servicebus.administration import ServiceBusTopology
+    from lucius_bus.servicebus.administration import ServiceBusTopology
 
     if credential is None:
         topology = ServiceBusTopology.from_connection_string(_connection_of(settings))
@@ -96,7 +96,7 @@ async def _topology(
 
 async def _identity(settings: Settings, stack: AsyncExitStack) -> "AsyncTokenCredential | None":
     """None: a connection string has the credential in it."""
-    from lucius_orchestrator.adapters.bus.servicebus import default_credential
+    from lucius_bus.servicebus import default_credential
 
     if settings.servicebus_connection is not None:
         return None

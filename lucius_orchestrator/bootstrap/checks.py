@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from lucius_bus.port import Bus
 from lucius_contract.errors import ContractError
 from lucius_orchestrator.adapters.registry.problems import RegistryError
 from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
@@ -14,7 +15,6 @@ from lucius_orchestrator.bootstrap.parts import real_world
 from lucius_orchestrator.bootstrap.stores import ledger_file, open_ledger
 from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.bootstrap.topology_keeper import look_at
-from lucius_orchestrator.ports.bus import Bus
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError
 from lucius_orchestrator.security.keys import KeyFile
 from lucius_orchestrator.settings import Settings, StorageBackend

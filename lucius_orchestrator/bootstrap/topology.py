@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lucius_bus.topology import Drift, Topology, lane_topology
 from lucius_contract.routing import REPLY_SUBSCRIPTION
-from lucius_orchestrator.adapters.bus.topology import Drift, Topology, lane_topology
 from lucius_orchestrator.ports.registry import Snapshot
 
 _MOST_NAMED = 3

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from lucius_orchestrator.adapters.bus.topology import (
+from lucius_bus.port import Misused
+from lucius_bus.topology import (
     Topology,
     TopologyAdministration,
     TopologyReport,
 )
+from lucius_bus.waiting import until_set
 from lucius_orchestrator.api.health import Check
 from lucius_orchestrator.bootstrap.topology import (
     created_lines,
@@ -25,8 +27,6 @@ from lucius_orchestrator.bootstrap.topology import (
     missing_text,
     topology_of,
 )
-from lucius_orchestrator.engine.waiting import until_set
-from lucius_orchestrator.ports.bus import Misused
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_outbox.redaction import redacted
 from lucius_outbox.telemetry import EventInfo

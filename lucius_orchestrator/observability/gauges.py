@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lucius_bus.waiting import until_set
 from lucius_contract.routing import LANES, Mode
-from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.observability.tables import (
     BACKLOG,
     INFLIGHT,

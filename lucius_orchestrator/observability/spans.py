@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from lucius_bus.waiting import until_set
 from lucius_orchestrator.engine.telemetry import Telemetry
-from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.observability.tracing import FLUSH, SERVICE_NAME, Spanned
 from lucius_orchestrator.observability.work import TracedTelemetry
 from lucius_outbox.telemetry import Metrics

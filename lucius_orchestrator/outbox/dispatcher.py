@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
+from lucius_bus.port import Bus, BusError, BusMessage, BusUnavailable, PublishRefused
+from lucius_bus.waiting import until_set
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import DIRECTIVE_LIMIT, directive_properties
 from lucius_contract.states import StepState
@@ -31,8 +33,6 @@ from lucius_orchestrator.domain.events import (
     PublishDelayed,
 )
 from lucius_orchestrator.engine.engine import LedgerEngine
-from lucius_orchestrator.engine.waiting import until_set
-from lucius_orchestrator.ports.bus import Bus, BusError, BusMessage, BusUnavailable, PublishRefused
 from lucius_orchestrator.ports.ledger import Claim, LedgerError, Stored
 
 ReplyAddress = Callable[[str, DirectiveRow], Mapping[str, Any]]

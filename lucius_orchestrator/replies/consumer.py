@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
+from lucius_bus.port import Bus, BusError, Delivery
+from lucius_bus.waiting import until_set
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import parse_reply
 from lucius_contract.routing import LANES, REPLY_SUBSCRIPTION, reply_topic
 from lucius_orchestrator.domain.events import ERROR_MESSAGE_LIMIT, ReplyEvent, from_reply
 from lucius_orchestrator.engine.engine import LedgerEngine
-from lucius_orchestrator.engine.waiting import until_set
-from lucius_orchestrator.ports.bus import Bus, BusError, Delivery
 from lucius_orchestrator.ports.ledger import DeadLetterRow, LedgerError, LedgerUnavailable
 from lucius_outbox.publishing import is_cancelled
 

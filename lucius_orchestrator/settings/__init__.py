@@ -3,13 +3,13 @@
 `SETTINGS` is the table of all of them; reading, the reference page and `lucius config` follow it.
 """
 
-from lucius_orchestrator.settings.effective import EffectiveSetting, effective
-from lucius_orchestrator.settings.info import SettingInfo, Use
-from lucius_orchestrator.settings.load import load_settings
-from lucius_orchestrator.settings.problems import SettingProblem, SettingsError
-from lucius_orchestrator.settings.secret import Secret
+from lucius_orchestrator.settings.load import effective, load_settings
 from lucius_orchestrator.settings.settings import LogFormat, Settings, StorageBackend
 from lucius_orchestrator.settings.table import SETTINGS
+from lucius_settings.effective import EffectiveSetting
+from lucius_settings.info import SettingInfo, Use
+from lucius_settings.problems import SettingProblem, SettingsError
+from lucius_settings.secret import Secret
 
 __all__ = [
     "SETTINGS",

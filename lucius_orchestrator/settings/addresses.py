@@ -3,44 +3,19 @@
 What they refuse is never shown again: people put credentials into addresses.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
 from lucius_contract.errors import ContractError
 from lucius_contract.refs import LOCAL_SCHEMES, RefPolicy, check_ref
-from lucius_orchestrator.settings.kinds import Kind, Refused, must, set_of
-from lucius_orchestrator.settings.secret import Secret
+from lucius_settings.hosts import address_of, is_loopback
+from lucius_settings.kinds import Kind, Refused, must, set_of
+from lucius_settings.secret import Secret
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 _PLACE = re.compile(r"\.?[a-z0-9$_][a-z0-9$._-]{0,251}")
 _SCHEMES = sorted(LOCAL_SCHEMES)
 _ROOTS = RefPolicy(schemes=LOCAL_SCHEMES, allow_private_addresses=True)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
-    if host.lower() == "localhost":
-        return True
-    address = _address(host)
-    return address is not None and address.is_loopback
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
-
-
-def _read_host(text: str) -> str:
-    if _NAME.fullmatch(text) or _address(text):
-        return text
-    raise must(HOST.rule, text)
-
-
-HOST = Kind("the name or address of a host, without scheme and port", _read_host)
 
 
 def _read_base(text: str) -> str:
@@ -125,7 +100,7 @@ def places(what: str, empty: Iterable[str] | None) -> Kind:
     rule = f"a comma list of {what}, without scheme, port and path"
 
     def read(entry: str) -> str:
-        if not _PLACE.fullmatch(entry.lower()) and not _address(entry):
+        if not _PLACE.fullmatch(entry.lower()) and not address_of(entry):
             raise must(rule, entry)
         return entry.lower()
 

@@ -1,9 +1,9 @@
 """Variables of the bus: the namespace that processes share, or the port of the one inside."""
 
 from lucius_contract.routing import LANES, REPLY_SUBSCRIPTION, REPLY_TOPIC_PREFIX
-from lucius_orchestrator.settings.connections import CONNECTION, NAMESPACE
-from lucius_orchestrator.settings.info import SettingInfo
-from lucius_orchestrator.settings.kinds import exactly, whole
+from lucius_settings.connections import CONNECTION, NAMESPACE
+from lucius_settings.info import SettingInfo
+from lucius_settings.kinds import exactly, whole
 
 _CONTRACT = "the contract fixes it for everybody on the bus"
 _INSIDE = "none: an emulator of Service Bus inside `lucius up`"

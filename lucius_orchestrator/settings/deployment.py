@@ -7,12 +7,13 @@ from lucius_orchestrator.domain.aggregate import ReplyVia
 from lucius_orchestrator.settings.addresses import (
     BASE_URL,
     DATABASE_URL,
-    HOST,
     PROTECTED_URL,
     places,
 )
-from lucius_orchestrator.settings.info import SettingInfo
-from lucius_orchestrator.settings.kinds import (
+from lucius_orchestrator.settings.settings import LogFormat, StorageBackend
+from lucius_settings.hosts import HOST
+from lucius_settings.info import SettingInfo
+from lucius_settings.kinds import (
     PATH,
     SWITCH,
     TEXT,
@@ -22,7 +23,6 @@ from lucius_orchestrator.settings.kinds import (
     seconds,
     whole,
 )
-from lucius_orchestrator.settings.settings import LogFormat, StorageBackend
 
 _SHORTEST = timedelta(milliseconds=1)
 _HOUR = timedelta(hours=1)

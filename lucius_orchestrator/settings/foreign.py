@@ -1,7 +1,7 @@
 """Variables of parts that this release lacks, and of other programs."""
 
-from lucius_orchestrator.settings.info import SettingInfo, Use
-from lucius_orchestrator.settings.kinds import TEXT, exactly
+from lucius_settings.info import SettingInfo, Use
+from lucius_settings.kinds import TEXT, exactly
 
 ENGINE = (
     SettingInfo(
@@ -44,10 +44,14 @@ def _elsewhere(variable: str, meaning: str, secret: bool = False) -> SettingInfo
 
 ELSEWHERE = (
     _elsewhere("LUCIUS_SERVICE", "Of a service: its name."),
-    _elsewhere("LUCIUS_HEALTH_PORT", "Of a service: where it answers about its health."),
-    _elsewhere("LUCIUS_CONCURRENCY", "Of a service: how many directives it works on at once."),
+    _elsewhere("LUCIUS_LANES", "Of a service: the lanes that it serves."),
+    _elsewhere("LUCIUS_INPUT_ROOTS", "Of a service: folders that it may read from."),
     _elsewhere("LUCIUS_DEDUP_STORE", "Of a service: where it remembers what it has done."),
+    _elsewhere("LUCIUS_CONCURRENCY", "Of a service: how many directives it works on at once."),
     _elsewhere("LUCIUS_ACK_SECONDS", "Of a service: how soon it sends an ACK."),
+    _elsewhere("LUCIUS_GRACE_SECONDS", "Of a service: how long it may take to stop."),
+    _elsewhere("LUCIUS_HEALTH_HOST", "Of a service: where it answers about its health."),
+    _elsewhere("LUCIUS_HEALTH_PORT", "Of a service: the port for that."),
     _elsewhere("LUCIUS_BUS_KEYS", "Of `lucius bus up`: its keys, as NAME=KEY,...", secret=True),
     _elsewhere("LUCIUS_URL", "Of the shell client: the address of the API."),
     _elsewhere("LUCIUS_API_KEY", "Of the shell client: its credential.", secret=True),

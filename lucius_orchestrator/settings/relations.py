@@ -3,16 +3,12 @@
 from collections.abc import Iterator
 from os.path import abspath
 from pathlib import Path
-from typing import Any
 
 from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES
-from lucius_orchestrator.settings.addresses import is_loopback
-from lucius_orchestrator.settings.problems import SettingProblem
 from lucius_orchestrator.settings.settings import StorageBackend
-
-Values = dict[str, Any]
-"""By field. One whose variable could not be read is not there: it was set, but nobody knows to
-what."""
+from lucius_settings.hosts import is_loopback
+from lucius_settings.problems import SettingProblem
+from lucius_settings.reading import Values
 
 
 def contradictions(values: Values) -> Iterator[SettingProblem]:

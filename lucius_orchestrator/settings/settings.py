@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
-from lucius_orchestrator.settings.secret import Secret
+from lucius_settings.secret import Secret
 
 
 class StorageBackend(StrEnum):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lucius_orchestrator.settings import bus, deployment, foreign, work
-from lucius_orchestrator.settings.info import SettingInfo
+from lucius_settings.info import SettingInfo
 
 GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Storage": deployment.STORAGE,

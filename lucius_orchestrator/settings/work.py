@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from lucius_contract import timeouts
 from lucius_orchestrator.settings.addresses import ROOT_URI, places, schemes
-from lucius_orchestrator.settings.info import SettingInfo
-from lucius_orchestrator.settings.kinds import (
+from lucius_settings.info import SettingInfo
+from lucius_settings.kinds import (
     PATH,
     SWITCH,
     in_seconds,

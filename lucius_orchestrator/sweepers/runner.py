@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from lucius_bus.waiting import until_set
 from lucius_contract import timeouts
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.telemetry import Telemetry
-from lucius_orchestrator.engine.waiting import until_set
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from lucius_orchestrator.sweepers.cancelling import Cancelling
 from lucius_orchestrator.sweepers.due_retries import DueRetries

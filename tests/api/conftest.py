@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
+from lucius_bus.memory import MemoryBus
 from tests.api.stage import Stage
 from tests.engine.plane import Plane
 from tests.ledger.backends import (

@@ -26,8 +26,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from docs.generator import ROOT
+from lucius_bus.memory import MemoryBus
 from lucius_contract.messages import Directive
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
 from lucius_orchestrator.api import operations
 from tests.api.serving import DEADLINE, address, served
 from tests.api.stage import LIFE, Stage

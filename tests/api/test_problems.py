@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lucius_contract.errors import ContractError, ErrorCode
+from lucius_logs.context import correlation
 from lucius_orchestrator.api import Check
-from lucius_orchestrator.observability.context import correlation
 from tests.api.stage import Stage, code
 from tests.engine.plane import OCR
 

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from lucius_contract.routing import directive_topic, lane_of
-from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
-from lucius_orchestrator.adapters.bus.servicebus import ServiceBusBus
-from lucius_orchestrator.adapters.bus.servicebus.administration import ServiceBusTopology
-from lucius_orchestrator.adapters.bus.servicebus.administration_http import AdministrationTransport
-from lucius_orchestrator.adapters.bus.topology import (
+from lucius_bus.port import BusMessage
+from lucius_bus.servicebus import ServiceBusBus
+from lucius_bus.servicebus.administration import ServiceBusTopology
+from lucius_bus.servicebus.administration_http import AdministrationTransport
+from lucius_bus.topology import (
     SubscriptionSettings,
     Topology,
     TopologyReport,
     lane_topology,
 )
+from lucius_contract.routing import directive_topic, lane_of
+from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.bootstrap.bus import BusPortTaken, keyless_connection, open_bus
 from lucius_orchestrator.bootstrap.topology import topology_of
-from lucius_orchestrator.ports.bus import BusMessage
 from lucius_orchestrator.settings import Settings, load_settings
 from servicebus_emulator.server import Emulator
 from tests.bootstrap.planes import OCR, client, next_directive, plane

@@ -1,6 +1,6 @@
 """What is told about the topology: services without subscription by name, differences, remedies."""
 
-from lucius_orchestrator.adapters.bus.topology import Drift
+from lucius_bus.topology import Drift
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.bootstrap.topology import (
     created_lines,

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.servicebus.administration import ServiceBusTopology
-from lucius_orchestrator.adapters.bus.topology import Topology, TopologyReport, lane_topology
+from lucius_bus.servicebus.administration import ServiceBusTopology
+from lucius_bus.topology import Topology, TopologyReport, lane_topology
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.bootstrap.bus import keyless_connection
 from lucius_orchestrator.bootstrap.parts import After, running

@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
-from lucius_orchestrator.adapters.bus.filters import PropertyFilter
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.servicebus import ServiceBusBus, ServiceBusSettings
-from lucius_orchestrator.adapters.bus.topology import (
+from lucius_bus.filters import PropertyFilter
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import Bus, BusMessage, Delivery
+from lucius_bus.servicebus import ServiceBusBus, ServiceBusSettings
+from lucius_bus.topology import (
     SubscriptionSettings,
     Topology,
     dead_letters_of,
 )
-from lucius_orchestrator.ports.bus import Bus, BusMessage, Delivery
+from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from servicebus_emulator.server import Emulator
 from tests.bus.sync_bus import sync_bus
 

@@ -2,7 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lucius_orchestrator.ports.bus import Bus
+from lucius_bus.port import Bus
 from tests.bus.backends import (
     Backend,
     EmbeddedBackend,

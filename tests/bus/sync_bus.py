@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from azure.servicebus import ServiceBusClient
 
-from lucius_orchestrator.adapters.bus.servicebus import ServiceBusBus, ServiceBusSettings
-from lucius_orchestrator.adapters.bus.servicebus.client import (
+from lucius_bus.servicebus import ServiceBusBus, ServiceBusSettings
+from lucius_bus.servicebus.client import (
     Client,
     Receiver,
     Sender,
     client_options,
 )
-from lucius_orchestrator.adapters.bus.servicebus.reaching import Endpoint
+from lucius_bus.servicebus.reaching import Endpoint
 
 
 class InThreads:

@@ -11,18 +11,18 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError
 from azure.servicebus.management import CorrelationRuleFilter, RuleProperties, SqlRuleAction
 
-from lucius_orchestrator.adapters.bus.filters import PropertyFilter
-from lucius_orchestrator.adapters.bus.servicebus.administration import ServiceBusTopology
-from lucius_orchestrator.adapters.bus.servicebus.administration_http import AdministrationTransport
-from lucius_orchestrator.adapters.bus.servicebus.differences import rules_drift
-from lucius_orchestrator.adapters.bus.topology import (
+from lucius_bus.filters import PropertyFilter
+from lucius_bus.port import BusError, BusMessage, BusUnavailable, Misused
+from lucius_bus.servicebus.administration import ServiceBusTopology
+from lucius_bus.servicebus.administration_http import AdministrationTransport
+from lucius_bus.servicebus.differences import rules_drift
+from lucius_bus.topology import (
     Drift,
     SubscriptionSettings,
     Topology,
     TopologyReport,
     lane_topology,
 )
-from lucius_orchestrator.ports.bus import BusError, BusMessage, BusUnavailable, Misused
 from servicebus_emulator import broker as emulated
 from servicebus_emulator.administration import Request, Response
 from servicebus_emulator.rules import (

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.filters import MatchAll
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, dead_letters_of
-from lucius_orchestrator.ports.bus import (
+from lucius_bus.filters import MatchAll
+from lucius_bus.port import (
     Bus,
     BusError,
     LockLost,
 )
+from lucius_bus.topology import SubscriptionSettings, dead_letters_of
 from tests.bus.backends import (
     Backend,
     dead_letters,

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus, EmbeddedTopology
-from lucius_orchestrator.adapters.bus.filters import MatchAll, PropertyFilter
-from lucius_orchestrator.adapters.bus.servicebus import ServiceBusBus
-from lucius_orchestrator.adapters.bus.topology import (
+from lucius_bus.filters import MatchAll, PropertyFilter
+from lucius_bus.port import BusMessage, BusUnavailable, LockLost, Misused
+from lucius_bus.servicebus import ServiceBusBus
+from lucius_bus.topology import (
     SubscriptionSettings,
     Topology,
     TopologyReport,
     lane_topology,
 )
-from lucius_orchestrator.ports.bus import BusMessage, BusUnavailable, LockLost, Misused
+from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus, EmbeddedTopology
 from servicebus_emulator.broker import TopicSettings
 from servicebus_emulator.journal import Journal, JournalUnwritable
 from servicebus_emulator.rules import DEFAULT_RULE

@@ -3,12 +3,12 @@ delivered so often and no more."""
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.filters import MatchAll
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings
-from lucius_orchestrator.ports.bus import (
+from lucius_bus.filters import MatchAll
+from lucius_bus.port import (
     Bus,
     LockLost,
 )
+from lucius_bus.topology import SubscriptionSettings
 from tests.bus.backends import (
     LOCK,
     SETTLEMENTS,

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.filters import MatchAll, PropertyFilter
-from lucius_orchestrator.adapters.bus.memory import Counts, MemoryBus, Misused
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, dead_letters_of
-from lucius_orchestrator.ports.bus import BusUnavailable, LockLost, PublishRefused
+from lucius_bus.filters import MatchAll, PropertyFilter
+from lucius_bus.memory import Counts, MemoryBus, Misused
+from lucius_bus.port import BusUnavailable, LockLost, PublishRefused
+from lucius_bus.topology import SubscriptionSettings, dead_letters_of
 from tests.bus.backends import (
     LONG,
     OCR,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from lucius_orchestrator.adapters.bus.memory import Counts, MemoryBus
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, dead_letters_of
-from lucius_orchestrator.ports.bus import Delivery, LockLost
+from lucius_bus.memory import Counts, MemoryBus
+from lucius_bus.port import Delivery, LockLost
+from lucius_bus.topology import SubscriptionSettings, dead_letters_of
 from tests.bus.backends import AT_ONCE, VERBS, Clock, message
 
 T = TypeVar("T")

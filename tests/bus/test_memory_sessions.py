@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.memory import (
+from lucius_bus.memory import (
     Counts,
     MemoryBus,
     MemorySession,
     Misused,
     SessionUnavailable,
 )
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings
-from lucius_orchestrator.ports.bus import BusMessage, BusUnavailable, LockLost
+from lucius_bus.port import BusMessage, BusUnavailable, LockLost
+from lucius_bus.topology import SubscriptionSettings
 from tests.bus.backends import (
     AT_ONCE,
     DEADLINE,

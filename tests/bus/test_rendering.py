@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lucius_orchestrator.adapters.bus.filters import PropertyFilter
+from lucius_bus.filters import PropertyFilter
+from lucius_bus.topology import SubscriptionSettings, Topology, lane_topology
 from lucius_orchestrator.adapters.bus.rendering import (
     Row,
     as_bicep,
@@ -16,7 +17,6 @@ from lucius_orchestrator.adapters.bus.rendering import (
     as_rows,
     iso_duration,
 )
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, Topology, lane_topology
 from servicebus_emulator.broker import Broker
 from servicebus_emulator.broker import SubscriptionSettings as Emulated
 from servicebus_emulator.config import apply, parse_config

@@ -15,15 +15,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
-from lucius_orchestrator.adapters.bus.servicebus import ServiceBusBus, default_credential
-from lucius_orchestrator.adapters.bus.servicebus.client import (
-    Client,
-    Receiver,
-    Sender,
-    client_options,
-)
-from lucius_orchestrator.adapters.bus.servicebus.reaching import Endpoint, reach
-from lucius_orchestrator.ports.bus import (
+from lucius_bus.port import (
     Bus,
     BusError,
     BusMessage,
@@ -31,6 +23,14 @@ from lucius_orchestrator.ports.bus import (
     Delivery,
     LockLost,
 )
+from lucius_bus.servicebus import ServiceBusBus, default_credential
+from lucius_bus.servicebus.client import (
+    Client,
+    Receiver,
+    Sender,
+    client_options,
+)
+from lucius_bus.servicebus.reaching import Endpoint, reach
 from servicebus_emulator.faults import Fault, FaultKind, Point
 from tests.bus.backends import (
     AT_ONCE,

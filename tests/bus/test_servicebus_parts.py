@@ -10,13 +10,7 @@ from azure.servicebus import exceptions as azure_errors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lucius_orchestrator.adapters.bus.servicebus import ServiceBusSettings
-from lucius_orchestrator.adapters.bus.servicebus.errors import Meaning, failure_of, verdict_of
-from lucius_orchestrator.adapters.bus.servicebus.messages import incoming, outgoing
-from lucius_orchestrator.adapters.bus.servicebus.pacing import Backoff, Quiet
-from lucius_orchestrator.adapters.bus.servicebus.reaching import Endpoint
-from lucius_orchestrator.adapters.bus.servicebus.requests import Requests
-from lucius_orchestrator.ports.bus import (
+from lucius_bus.port import (
     BusMessage,
     BusUnavailable,
     Delivery,
@@ -24,6 +18,12 @@ from lucius_orchestrator.ports.bus import (
     Misused,
     PublishRefused,
 )
+from lucius_bus.servicebus import ServiceBusSettings
+from lucius_bus.servicebus.errors import Meaning, failure_of, verdict_of
+from lucius_bus.servicebus.messages import incoming, outgoing
+from lucius_bus.servicebus.pacing import Backoff, Quiet
+from lucius_bus.servicebus.reaching import Endpoint
+from lucius_bus.servicebus.requests import Requests
 from tests.bus.backends import Clock, message
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)

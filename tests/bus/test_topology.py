@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.filters import MatchAll, PropertyFilter
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, lane_topology
+from lucius_bus.filters import MatchAll, PropertyFilter
+from lucius_bus.memory import MemoryBus
+from lucius_bus.topology import SubscriptionSettings, lane_topology
 from tests.bus.backends import AT_ONCE, Clock, ids, message
 
 SERVICES = ["ocr", "embedding", "sis"]

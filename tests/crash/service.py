@@ -9,10 +9,10 @@ from typing import Any
 
 import pydantic_core
 
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import BusMessage, Delivery
 from lucius_contract.messages import Outcome
 from lucius_contract.routing import LANES, directive_topic, reply_topic
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.ports.bus import BusMessage, Delivery
 from tests.crash.jobs import SERVICES, outcome
 
 _IDENTITY = ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id", "correlation_id")

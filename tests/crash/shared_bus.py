@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.ports.bus import BusMessage, BusUnavailable, Delivery, Unpublished
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import BusMessage, BusUnavailable, Delivery, Unpublished
 
 _LENGTH = 4
 

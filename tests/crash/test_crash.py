@@ -19,10 +19,10 @@ from sys import executable
 import pytest
 from psycopg import AsyncConnection
 
+from lucius_bus.memory import MemoryBus
+from lucius_bus.topology import Topology, lane_topology
 from lucius_contract.states import TERMINAL_JOB_STATES, TERMINAL_STEP_STATES, StepState
 from lucius_contract.transitions import StepTrigger
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import Topology, lane_topology
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.ports.ledger import Ledger
 from tests.components import require

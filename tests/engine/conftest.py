@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
+from lucius_bus.memory import MemoryBus
 from tests.engine.plane import Plane
 from tests.ledger.backends import Backend, Clock, MemoryBackend, SqliteBackend
 

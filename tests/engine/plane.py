@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import Bus, BusMessage, Delivery
+from lucius_bus.topology import dead_letters_of, lane_topology
 from lucius_contract.audit import EventType
 from lucius_contract.envelope import Envelope
 from lucius_contract.messages import (
@@ -31,8 +34,6 @@ from lucius_contract.routing import (
     reply_topic,
 )
 from lucius_contract.states import JobState, StepState
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import dead_letters_of, lane_topology
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.domain.aggregate import Engine, Job, Step, StepPolicy
 from lucius_orchestrator.domain.decision import AuditEvent, ReplyAnswer
@@ -41,7 +42,6 @@ from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_requ
 from lucius_orchestrator.engine.requests import JobRequest
 from lucius_orchestrator.engine.telemetry import Telemetry
 from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings, ReplyAddress
-from lucius_orchestrator.ports.bus import Bus, BusMessage, Delivery
 from lucius_orchestrator.ports.ledger import (
     DeadLetterRow,
     DirectiveStatus,

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
+from lucius_bus.memory import Counts
+from lucius_bus.port import Bus, BusMessage, Delivery
 from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import REPLY_LIMIT, Reply
 from lucius_contract.routing import REPLY_SUBSCRIPTION
 from lucius_contract.states import JobState
-from lucius_orchestrator.adapters.bus.memory import Counts
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.engine.telemetry import REPLIES as REPLIES_TOTAL
 from lucius_orchestrator.engine.telemetry import UNREADABLE
-from lucius_orchestrator.ports.bus import Bus, BusMessage, Delivery
 from lucius_orchestrator.ports.ledger import Stored
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from tests.engine.plane import (

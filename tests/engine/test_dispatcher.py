@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import BusUnavailable
 from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.messages import parse_directive
 from lucius_contract.states import JobState, OutboxState, StepState
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.domain.aggregate import ReplyVia
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind
 from lucius_orchestrator.engine.telemetry import DISPATCH_LAG
 from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
-from lucius_orchestrator.ports.bus import BusUnavailable
 from tests.engine.plane import (
     AT_ONCE,
     DEADLINE,

@@ -10,12 +10,13 @@ from typing import Any
 import pydantic_core
 import pytest
 
+from lucius_bus.memory import MemoryBus
+from lucius_bus.port import BusMessage
+from lucius_bus.topology import lane_topology
 from lucius_contract.envelope import parse_envelope
 from lucius_contract.refs import RefPolicy
 from lucius_contract.routing import LANES, directive_topic, reply_topic
 from lucius_contract.states import TERMINAL_JOB_STATES, JobState, StepState
-from lucius_orchestrator.adapters.bus.memory import MemoryBus
-from lucius_orchestrator.adapters.bus.topology import lane_topology
 from lucius_orchestrator.adapters.ledger.memory import MemoryLedger
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
@@ -24,7 +25,6 @@ from lucius_orchestrator.domain.aggregate import Aggregate, StepPolicy
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, plan_request
 from lucius_orchestrator.outbox.dispatcher import Dispatcher
-from lucius_orchestrator.ports.bus import BusMessage
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_orchestrator.replies.consumer import ReplyConsumer
 from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from lucius_bus.port import Bus, BusMessage
 from lucius_contract.messages import Directive, ResultStatus
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.domain.aggregate import ReplyVia
 from lucius_orchestrator.engine import telemetry as told
 from lucius_orchestrator.engine.telemetry import EVENTS, METRICS
-from lucius_orchestrator.ports.bus import Bus, BusMessage
 from lucius_orchestrator.ports.ledger import Conflict, LedgerUnavailable, Repair
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout

@@ -1,114 +1,31 @@
-"""One line per record, with the correlation id, without secrets, whatever is logged."""
+"""The control plane's packages and its HTTP server write in one form."""
 
 import asyncio
-import io
-import json
 import logging
 import socket
-import sys
-import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
 
-from lucius_orchestrator.observability.context import correlation
+from lucius_logs.context import correlation
 from lucius_orchestrator.observability.http import Receive, Scope, Send
-from lucius_orchestrator.observability.logs import LogFormat, LogHandler, configure_logs
+from lucius_orchestrator.observability.logs import configure_logs
+from tests.logs.capture import Log
 
 pytestmark = pytest.mark.usefixtures("logging_as_before")
 OURS = logging.getLogger("lucius_orchestrator")
 DEADLINE = 20
-SECRET = "S3cr3t"  # noqa: S105 - stands for one
-LEASE = "0123456789abcdef0123456789abcdef"
 
 
-class Log:
-    """What was written. The test runner's own handlers, which refuse what cannot be printed, do not
-    listen any more; it brings them back itself."""
-
-    def __init__(self, format: LogFormat = "json", level: str = "INFO") -> None:
-        root = logging.getLogger()
-        root.handlers[:] = [each for each in root.handlers if isinstance(each, LogHandler)]
-        self.stream = io.StringIO()
-        configure_logs(level, format, self.stream)
-
-    @property
-    def text(self) -> str:
-        return self.stream.getvalue()
-
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.text.splitlines()]
-
-    def line(self) -> dict[str, Any]:
-        (line,) = self.lines()
-        return line
-
-
-def record(**attributes: Any) -> logging.LogRecord:
-    head = {"name": "lucius_orchestrator", "msg": "x", "levelno": logging.INFO}
-    return logging.makeLogRecord({**head, **attributes})
-
-
-class Broken:
-    """Nothing can be asked of it."""
-
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-    __repr__ = __str__
-
-    def __getattribute__(self, name: str) -> Any:
-        raise RuntimeError("no attributes, not even a class")
-
-
-def test_a_line_has_time_level_logger_event_and_the_records_fields() -> None:
-    log, before = Log(), datetime.now(UTC)
-    OURS.info("job.finished", extra={"jobId": "job_1", "state": "SUCCEEDED", "count": 3})
-    line = log.line()
-    at = datetime.fromisoformat(line.pop("time"))
-    assert abs((at - before).total_seconds()) < DEADLINE
-    assert at.utcoffset() is not None
-    assert line == {
-        "level": "INFO",
-        "logger": "lucius_orchestrator",
-        "event": "job.finished",
-        "correlation_id": None,
-        "jobId": "job_1",
-        "state": "SUCCEEDED",
-        "count": 3,
-    }
-
-
-def test_the_time_is_utc_and_says_so() -> None:
-    log = Log()
-    OURS.handle(record(created=0.5))
-    assert log.line()["time"] == "1970-01-01T00:00:00.500Z"
-
-
-def test_the_correlation_id_of_the_work_at_hand_is_on_every_line() -> None:
-    log = Log()
-    token = correlation.set("c-1")
-    for name in ("lucius_orchestrator", "lucius_outbox", "uvicorn.error", "some.library"):
-        logging.getLogger(name).warning("x")
-    correlation.reset(token)
-    OURS.info("x")
-    assert [line["correlation_id"] for line in log.lines()] == ["c-1"] * 4 + [None]
-
-
-def test_a_records_own_correlation_id_wins() -> None:
-    log = Log()
-    token = correlation.set("of the request")
-    OURS.info("x", extra={"correlation_id": "of the job"})
-    correlation.reset(token)
-    assert log.line()["correlation_id"] == "of the job"
+def log_of(level: str = "INFO") -> Log:
+    return Log(level=level, configure=configure_logs)
 
 
 async def test_the_lines_of_the_http_server_are_of_the_same_form() -> None:
-    log = Log()
+    log = log_of()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         correlation.set("c-" + scope["path"].strip("/"))
@@ -150,23 +67,15 @@ async def _serve(app: Callable[..., Any], paths: list[str]) -> None:
 
 
 def test_configuring_twice_writes_every_line_once() -> None:
-    Log()
-    log = Log()
+    log_of()
+    log = log_of()
     OURS.info("x")
     logging.getLogger("uvicorn.access").info("y")
     assert len(log.lines()) == 2
 
 
-def test_the_second_configuration_replaces_the_first() -> None:
-    first, second = Log(), Log("text", "ERROR")
-    OURS.info("x")
-    OURS.error("y")
-    assert first.text == ""
-    assert second.text.rstrip().endswith("lucius_orchestrator y")
-
-
 def test_the_level_holds_for_us_and_libraries_show_warnings_at_most() -> None:
-    log = Log(level="debug")
+    log = log_of("debug")
     for name in ("lucius_orchestrator", "lucius_outbox", "some.library"):
         logging.getLogger(name).debug("x")
         logging.getLogger(name).warning("y")
@@ -176,193 +85,19 @@ def test_the_level_holds_for_us_and_libraries_show_warnings_at_most() -> None:
     assert len(seen) == 5
 
 
-def test_an_unknown_level_is_refused_with_those_that_are_allowed() -> None:
-    with pytest.raises(ValueError, match="allowed: DEBUG"):
-        configure_logs("loud", "json")
-
-
-def test_without_a_stream_logs_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs("INFO", "json")
-    OURS.info("x")
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert json.loads(captured.err)["event"] == "x"
-
-
-def test_warnings_of_the_interpreter_are_logged() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        log = Log()
-        warnings.warn("this will go away", stacklevel=1)
-        logging.captureWarnings(False)
-    assert "this will go away" in log.line()["event"]
-
-
-@pytest.mark.parametrize("format", ["json", "text"])
-def test_what_cannot_be_printed_breaks_nothing(format: LogFormat) -> None:
-    log = Log(format)
-    endless: list[Any] = []
-    endless.append(endless)
-    OURS.info(
-        "x",
-        extra={
-            "broken": Broken(),
-            "lease_id": Broken(),
-            "correlation_id": Broken(),
-            "endless": endless,
-            "infinite": float("inf"),
-            "huge": 10**5000,
-            "half": "\ud800",
-            "raw": b"\xff" * 9,
-            "nested": {Broken: Broken(), "list": [Broken(), 1]},
-        },
-    )
-    assert len(log.text.splitlines()) == 1
-    for expected in ("<unprintable Broken>", "<a huge number>", "<9 bytes>", "inf"):
-        assert expected in log.text
-
-
-def test_a_message_whose_arguments_do_not_fit_is_shown_as_it_is() -> None:
-    log = Log()
-    OURS.info("%d jobs of %s", "no number")
-    assert log.line()["event"] == "%d jobs of %s"
-
-
-def test_a_message_that_cannot_be_printed_is_a_line_all_the_same() -> None:
-    log = Log()
-    OURS.info(Broken())
-    OURS.info("%s %s", Broken(), 1)
-    assert [line["event"] for line in log.lines()] == ["<unprintable Broken>", "%s %s"]
-
-
-def test_a_stream_that_is_closed_or_narrow_breaks_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    log = Log()
-    log.stream.close()
-    OURS.info("password=S3cr3t", extra={"note": "x"})
-    assert capsys.readouterr().err == ""
-    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
-    configure_logs("INFO", "text", narrow)
-    OURS.info("na\N{LATIN SMALL LETTER I WITH DIAERESIS}ve")
-    narrow.seek(0)
-    assert "na\\xefve" in narrow.read()
-
-
-def _fail(secret: str) -> None:
-    raise ConnectionError(f"postgresql://app:{secret}@db/lucius")
-
-
-def _fail_twice(secret: str) -> None:
-    try:
-        _fail(secret)
-    except ConnectionError as cause:
-        raise RuntimeError(f"password={secret},\n token:\n  '{secret}'") from cause
-
-
-def test_an_exception_is_told_with_its_cause_and_without_credentials() -> None:
-    log = Log()
-    try:
-        _fail_twice(SECRET)
-    except RuntimeError:
-        OURS.exception("broken")
-    line = log.line()
-    assert line["exception"].index("ConnectionError: ") < line["exception"].index("RuntimeError: ")
-    assert "test_logs.py" in line["exception"]
-    assert "@db/lucius" in line["exception"]
-    assert "S3cr3t" not in log.text
-
-
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-
-def test_exceptions_of_every_shape_are_told() -> None:
-    log = Log()
-    group = ExceptionGroup("two", [ValueError("secret=S3cr3t"), KeyError("k")])
-    unspeakable = Unspeakable()
-    loop = ValueError("round")
-    loop.__cause__ = RuntimeError("and round")
-    loop.__cause__.__cause__ = loop
-    for error in (group, unspeakable, loop, KeyboardInterrupt()):
-        OURS.error("broken", exc_info=error)
-    told = [line["exception"] for line in log.lines()]
-    assert "  | ValueError: secret=***" in told[0]
-    assert "KeyError: 'k'" in told[0]
-    assert told[1] == "Unspeakable: <unprintable Unspeakable>"
-    assert told[2].count("round") == 2
-    assert told[3].startswith("KeyboardInterrupt")
-
-
-def test_an_exception_that_another_formatter_has_put_into_words_is_looked_through() -> None:
-    log = Log()
-    text = "in f\n  connect(password='S3cr3t')"
-    OURS.handle(record(exc_text=text, stack_info=text))
-    assert log.line()["exception"] == log.line()["stack"] == "in f\n  connect(password=***)"
-
-
-def test_a_stack_and_an_exception_that_is_none_are_no_trouble() -> None:
-    log = Log()
-    OURS.info("x", exc_info=True, stack_info=True)
-    line = log.line()
-    assert "exception" not in line
-    assert "test_logs.py" in line["stack"]
-    assert sys.exc_info() == (None, None, None)
-
-
-def test_a_field_cannot_pretend_to_be_the_event_or_the_level() -> None:
-    log = Log()
-    OURS.info("x", extra={"event": "job.finished", "level": "DEBUG", "time": "never"})
-    line = log.line()
-    assert (line["event"], line["level"]) == ("x", "INFO")
-    assert (line["event_"], line["level_"], line["time_"]) == ("job.finished", "DEBUG", "never")
-
-
-def test_lease_ids_are_shortened_wherever_they_are() -> None:
-    log = Log()
-    message_id = f"job_{'1' * 32}.step_01.2.{LEASE}.ACK"
-    OURS.info(
-        f"lease_id={LEASE}",
-        extra={"lease_id": LEASE, "ids": [message_id], "of": {"leaseId": LEASE}},
-    )
-    assert LEASE not in log.text
-    line = log.line()
-    assert line["lease_id"] == line["of"]["leaseId"] == "01234567\N{HORIZONTAL ELLIPSIS}"
-    assert "step_01.2.01234567" in line["ids"][0]
-
-
 def test_documented_fields_are_shown_even_if_their_names_suggest_a_secret() -> None:
     """An operator needs to know which entry of an index was mended."""
-    log = Log()
+    log = log_of()
     OURS.warning("ledger.repaired", extra={"key": "TENANT acme", "index_name": "in_flight"})
     OURS.warning("anything.else", extra={"key": "TENANT acme"})
     assert [line["key"] for line in log.lines()] == ["TENANT acme", "***"]
 
 
-def test_text_is_one_line_per_record_with_the_same_content() -> None:
-    log = Log("text")
-    token = correlation.set("c-1")
-    OURS.info("job.finished", extra={"jobId": "job_1", "why": "all is\nwell", "at": [1, "a b"]})
-    correlation.reset(token)
-    (line,) = log.text.splitlines()
-    _, _, rest = line.partition("Z ")
-    assert rest == (
-        "INFO    lucius_orchestrator job.finished correlation_id=c-1 jobId=job_1"
-        ' why="all is\\nwell" at=[1, "a b"]'
-    )
-
-
-def test_nobody_can_forge_a_line_of_text_or_move_the_cursor() -> None:
-    log = Log("text")
-    OURS.info("a\n2026 INFO forged", extra={"b": "\x1b[2J", "c\n2026": "d\r\ne", "k": '"=x'})
-    assert len(log.text.splitlines()) == 1
-    assert "\x1b" not in log.text
-
-
-def test_text_shows_an_exception_set_in() -> None:
-    log = Log("text")
-    OURS.error("broken", exc_info=ValueError("a\x1b\nb"))
-    head, *block = log.text.splitlines()
-    assert head.endswith("lucius_orchestrator broken")
-    assert block == ["    ValueError: a\\u001b", "    b"]
+def test_the_servers_own_record_is_left_as_it_was_for_others() -> None:
+    log = log_of()
+    asked = ("127.0.0.1:5", "GET", "/jobs", "1.1", 200)
+    head = {"name": "uvicorn.access", "levelno": logging.INFO}
+    record = logging.makeLogRecord({**head, "msg": '%s - "%s %s HTTP/%s" %d', "args": asked})
+    logging.getLogger("uvicorn.access").handle(record)
+    assert log.line()["event"] == "http.access"
+    assert record.getMessage() == '127.0.0.1:5 - "GET /jobs HTTP/1.1" 200'

@@ -12,7 +12,7 @@ from lucius_orchestrator.settings import (
     Use,
     load_settings,
 )
-from lucius_orchestrator.settings.kinds import PATH, TEXT
+from lucius_settings.kinds import PATH, TEXT
 
 READ = [info for info in SETTINGS if info.use is Use.READ]
 KEY = "k" * 32

@@ -20,8 +20,8 @@ from lucius_orchestrator.settings import (
     Use,
     load_settings,
 )
-from lucius_orchestrator.settings.connections import endpoint_of
-from lucius_orchestrator.settings.kinds import in_seconds, seconds
+from lucius_settings.connections import endpoint_of
+from lucius_settings.kinds import in_seconds, seconds
 
 KEY, OLD_KEY = "k" * 32, "o" * 40
 KEYED = "SharedAccessKeyName=local;SharedAccessKey=abc=="

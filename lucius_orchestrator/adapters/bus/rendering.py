@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
-from lucius_orchestrator.adapters.bus.filters import Filter, MatchAll, PropertyFilter
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, Topology
+from lucius_bus.filters import Filter, MatchAll, PropertyFilter
+from lucius_bus.topology import SubscriptionSettings, Topology
 
 _NAMESPACE = "sbemulatorns"  # the only name that Microsoft's emulator takes
 _BICEP_HEAD = """\

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from lucius_orchestrator.adapters.bus.embedded.bus import EmbeddedBus
-from lucius_orchestrator.adapters.bus.embedded.topology import rule_of, settings_of
-from lucius_orchestrator.adapters.bus.topology import (
+from lucius_bus.topology import (
     Drift,
     SubscriptionSettings,
     Topology,
     TopologyReport,
 )
+from lucius_orchestrator.adapters.bus.embedded.bus import EmbeddedBus
+from lucius_orchestrator.adapters.bus.embedded.topology import rule_of, settings_of
 from servicebus_emulator.broker import Broker, EntityNotFound, SubscriptionDescription
 
 

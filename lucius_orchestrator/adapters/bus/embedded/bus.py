@@ -5,6 +5,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from lucius_bus.port import (
+    BusMessage,
+    BusUnavailable,
+    Delivery,
+    LockLost,
+    PublishRefused,
+    Unpublished,
+)
+from lucius_bus.topology import SubscriptionSettings, Topology
 from lucius_orchestrator.adapters.bus.embedded.errors import (
     OF_ONE_MESSAGE,
     unpublished,
@@ -19,15 +28,6 @@ from lucius_orchestrator.adapters.bus.embedded.messages import (
 )
 from lucius_orchestrator.adapters.bus.embedded.topology import apply, create_subscription
 from lucius_orchestrator.adapters.bus.embedded.waiting import Waiter
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, Topology
-from lucius_orchestrator.ports.bus import (
-    BusMessage,
-    BusUnavailable,
-    Delivery,
-    LockLost,
-    PublishRefused,
-    Unpublished,
-)
 from servicebus_emulator.amqp import AmqpError
 from servicebus_emulator.broker import (
     Abandon,

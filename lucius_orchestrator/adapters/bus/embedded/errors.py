@@ -1,6 +1,6 @@
 """What the errors of the broker mean to users of the port."""
 
-from lucius_orchestrator.ports.bus import (
+from lucius_bus.port import (
     BusError,
     BusUnavailable,
     LockLost,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from lucius_orchestrator.ports.bus import BusMessage, Delivery
+from lucius_bus.port import BusMessage, Delivery
 from servicebus_emulator.broker import Delivery as Handed
 from servicebus_emulator.broker import Source
 from servicebus_emulator.messages import Message

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from lucius_orchestrator.adapters.bus.filters import Filter, MatchAll, PropertyFilter
-from lucius_orchestrator.adapters.bus.topology import SubscriptionSettings, Topology
-from lucius_orchestrator.ports.bus import Misused
+from lucius_bus.filters import Filter, MatchAll, PropertyFilter
+from lucius_bus.port import Misused
+from lucius_bus.topology import SubscriptionSettings, Topology
 from servicebus_emulator import broker as emulated
 from servicebus_emulator.broker import Broker, BrokerError, EntityNotFound, TopicSettings
 from servicebus_emulator.rules import DEFAULT_RULE, CorrelationFilter, Rule

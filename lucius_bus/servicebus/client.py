@@ -1,0 +1,132 @@
+"""What the adapter uses of the Azure client."""
+
+from collections.abc import Awaitable
+from datetime import datetime
+from typing import Any, Protocol, cast
+
+from azure.servicebus import (
+    ServiceBusMessage,
+    ServiceBusMessageBatch,
+    ServiceBusReceivedMessage,
+    ServiceBusSubQueue,
+)
+
+from lucius_bus.servicebus.settings import ServiceBusSettings
+from lucius_bus.topology import dead_letters_of
+
+_DEAD_LETTERS = dead_letters_of("")
+
+
+class Handler(Protocol):
+    """A sender or a receiver: one connection. `__aenter__` opens it."""
+
+    async def __aenter__(self) -> object: ...
+
+    async def close(self) -> None: ...
+
+
+class Sender(Handler, Protocol):
+    async def create_message_batch(self) -> ServiceBusMessageBatch: ...
+
+    async def send_messages(
+        self, message: ServiceBusMessage | ServiceBusMessageBatch, /
+    ) -> None: ...
+
+
+class Receiver(Handler, Protocol):
+    async def receive_messages(
+        self, max_message_count: int, max_wait_time: float
+    ) -> list[ServiceBusReceivedMessage]: ...
+
+    async def complete_message(self, message: ServiceBusReceivedMessage, /) -> None: ...
+
+    async def abandon_message(self, message: ServiceBusReceivedMessage, /) -> None: ...
+
+    async def dead_letter_message(
+        self, message: ServiceBusReceivedMessage, /, reason: str, error_description: str
+    ) -> None: ...
+
+    async def renew_message_lock(self, message: ServiceBusReceivedMessage, /) -> datetime: ...
+
+
+class Client(Protocol):
+    """Makes handlers, which connect when they are opened."""
+
+    def get_topic_sender(self, topic_name: str, /, *, keep_alive: float | None) -> Sender: ...
+
+    def get_subscription_receiver(
+        self,
+        topic_name: str,
+        subscription_name: str,
+        /,
+        *,
+        sub_queue: ServiceBusSubQueue | None,
+        prefetch_count: int,
+        socket_timeout: float,
+    ) -> Receiver: ...
+
+    async def close(self) -> None: ...
+
+
+class Wire(Protocol):
+    """The socket of an open handler."""
+
+    def close(self) -> Awaitable[None] | None: ...
+
+
+def wire_of(handler: Handler) -> Wire | None:
+    """To be closed after the handler: the client (7.15) forgets the socket of a connection that
+    broke, and has no public name for it."""
+    found: object = handler
+    for name in ("_handler", "_connection", "_transport"):
+        found = getattr(found, name, None)
+    return cast("Wire | None", found)
+
+
+def client_options(settings: ServiceBusSettings) -> dict[str, Any]:
+    """The client does not try again by itself: who waits for it is told soon."""
+    return {"retry_total": 0, "try_timeout": settings.attempt_timeout.total_seconds()}
+
+
+def make_sender(client: Client, topic: str, settings: ServiceBusSettings) -> Sender:
+    pause = settings.keep_alive
+    return client.get_topic_sender(topic, keep_alive=pause.total_seconds() if pause else None)
+
+
+def make_receiver(
+    client: Client, topic: str, subscription: str, settings: ServiceBusSettings
+) -> Receiver:
+    """Nothing is fetched ahead: what nobody asked for stays free for other receivers, and a
+    connection that breaks leaves no message locked that nobody has."""
+    dead = subscription.lower().endswith(_DEAD_LETTERS)
+    name = subscription[: -len(_DEAD_LETTERS)] if dead else subscription
+    receiver = client.get_subscription_receiver(
+        topic,
+        name,
+        sub_queue=ServiceBusSubQueue.DEAD_LETTER if dead else None,
+        prefetch_count=0,
+        socket_timeout=settings.shortest_wait.total_seconds(),
+    )
+    _tune(receiver, settings.shortest_wait.total_seconds())
+    return receiver
+
+
+class _Always:
+    """In the place of the event that says that a receive is under way."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def is_set(self) -> bool:
+        return True
+
+
+def _tune(receiver: Receiver, patience: float) -> None:
+    """The client (7.15) has no public names for either. After the first message of a receive it
+    waits 0.2 s for more. And it hands back what arrives between two receives, though it was asked
+    for, and comes again at once."""
+    if hasattr(receiver, "_further_pull_receive_timeout"):
+        receiver._further_pull_receive_timeout = patience
+    if hasattr(receiver, "_receive_context"):
+        receiver._receive_context = _Always()

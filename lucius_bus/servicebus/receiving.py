@@ -1,0 +1,204 @@
+"""Receiving from one subscription, and settling what came from it: one receiver, one owner.
+
+The client does one thing at a time well: settlements side by side, or beside a receive that waits,
+hold each other up for as long as a read lasts. So settlements and renewals wait in a line here and
+run one after the other between short looks for messages.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from operator import methodcaller
+from typing import NamedTuple
+
+from azure.servicebus import ServiceBusReceivedMessage
+
+from lucius_bus.port import BusError, BusUnavailable, Delivery, Misused
+from lucius_bus.servicebus.client import Receiver
+from lucius_bus.servicebus.errors import Failure, Meaning
+from lucius_bus.servicebus.link import Link
+from lucius_bus.servicebus.messages import delivery_of
+from lucius_bus.servicebus.pacing import Quiet
+from lucius_bus.servicebus.requests import Requests
+from lucius_bus.servicebus.settings import ServiceBusSettings
+from lucius_bus.waiting import until_set
+
+Verb = Callable[[Receiver, ServiceBusReceivedMessage], Awaitable[datetime | None]]
+_FOREVER = timedelta(days=1)
+
+
+class _Settlement(NamedTuple):
+    message: ServiceBusReceivedMessage
+    verb: Verb
+    future: asyncio.Future[datetime | None]
+
+
+class SubscriptionReceiver:
+    """A settlement that is given up goes on; only one that has not begun is left out."""
+
+    def __init__(
+        self,
+        topic: str,
+        subscription: str,
+        link: Link[Receiver],
+        quiet: Quiet,
+        clock: Callable[[], datetime],
+        settings: ServiceBusSettings,
+    ) -> None:
+        self._topic = topic
+        self._subscription = subscription
+        self._link = link
+        self._quiet = quiet
+        self._clock = clock
+        self._settings = settings
+        self._requests = Requests(clock)
+        self._settlements: deque[_Settlement] = deque()
+        self._held: dict[ServiceBusReceivedMessage, datetime] = {}
+        self._has_work = asyncio.Event()
+        self._is_closing = False
+        self._owner = asyncio.create_task(self._run())
+
+    async def receive(self, limit: int, wait: timedelta) -> list[Delivery]:
+        self._check_owned()
+        future = self._requests.add(limit, wait)
+        self._has_work.set()
+        return await future
+
+    async def settle(self, message: ServiceBusReceivedMessage, verb: Verb) -> datetime | None:
+        """What the verb answers: for a renewal, until when the message is held."""
+        self._check_owned()
+        settlement = _Settlement(message, verb, asyncio.get_running_loop().create_future())
+        self._settlements.append(settlement)
+        self._has_work.set()
+        return await settlement.future
+
+    async def close(self) -> None:
+        self._is_closing = True
+        self._link.stop()
+        self._has_work.set()
+        await self._owner
+
+    async def _run(self) -> None:
+        try:
+            while not self._is_closing:
+                await self._work()
+            await self._give_back([*self._held, *self._spare_messages()])
+        finally:
+            self._fail_all(BusUnavailable("the bus is closed"))
+            await self._link.close()
+
+    async def _work(self) -> None:
+        self._has_work.clear()
+        for _ in range(len(self._settlements)):
+            if self._settlements:
+                await self._settle(self._settlements.popleft())
+        if self._requests.wanted():
+            await self._look()
+        elif not self._settlements:
+            await self._rest()
+
+    def _check_owned(self) -> None:
+        if self._is_closing or self._owner.done():
+            raise BusUnavailable("the bus is closed")
+
+    async def _look(self) -> None:
+        looked = self._requests.look()
+        try:
+            self._quiet.check()
+            if not self._requests.spare:
+                await self._link.use(self._fetch)
+        except BusUnavailable as error:
+            self._requests.fail(error)
+        except Failure as failure:
+            self._fail(failure)
+        for delivery in self._requests.hand_out():
+            self._hold(delivery)
+        self._requests.end(looked)
+
+    async def _fetch(self, receiver: Receiver) -> None:
+        """What has come is ours whatever happens next."""
+        wanted = self._requests.wanted()
+        self._arrive(await receiver.receive_messages(wanted, self._longest_look()))
+
+    def _longest_look(self) -> float:
+        """While something is held, a settlement may come and must not wait for long."""
+        now, shortest = self._clock(), self._settings.shortest_wait
+        self._held = {one: until for one, until in self._held.items() if until > now}
+        longest = shortest if self._held else self._settings.longest_look
+        return max(min(longest, self._requests.left()), shortest).total_seconds()
+
+    def _arrive(self, messages: list[ServiceBusReceivedMessage]) -> None:
+        for message in messages:
+            self._requests.spare.append(delivery_of(message, self._topic, self._subscription))
+
+    def _hold(self, delivery: Delivery) -> None:
+        assert isinstance(delivery.token, ServiceBusReceivedMessage)
+        self._held[delivery.token] = delivery.locked_until
+
+    async def _settle(self, settlement: _Settlement) -> None:
+        message, verb, future = settlement
+        if future.done():
+            return
+        try:
+            until = await self._link.use(lambda receiver: verb(receiver, message))
+        except Failure as failure:
+            if failure.meaning is Meaning.LOST:
+                self._held.pop(message, None)
+            _fail(future, self._error(failure))
+            self._notice(failure)
+            return
+        if until is None:
+            self._held.pop(message, None)
+        else:
+            self._held[message] = until
+        if not future.done():
+            future.set_result(until)
+
+    async def _rest(self) -> None:
+        """Nobody wants anything. While the connection lasts the bus may still send messages over
+        it, which nobody waits for: after a while it is ended, and what came is given back."""
+        was_open = self._link.is_open
+        await until_set(self._has_work, self._settings.linger if was_open else _FOREVER)
+        if was_open and not self._has_work.is_set():
+            await self._give_back(self._spare_messages())
+            self._link.hang_up()
+
+    def _spare_messages(self) -> list[ServiceBusReceivedMessage]:
+        spare = [delivery.token for delivery in self._requests.spare]
+        self._requests.spare.clear()
+        return [token for token in spare if isinstance(token, ServiceBusReceivedMessage)]
+
+    async def _give_back(self, messages: list[ServiceBusReceivedMessage]) -> None:
+        """Over the connection there is: a new one is not worth it, for locks run out."""
+        for message in messages:
+            if not self._link.is_open:
+                return
+            with suppress(Failure):
+                await self._link.use(methodcaller("abandon_message", message))
+
+    def _fail(self, failure: Failure) -> None:
+        """All who wait for messages are told."""
+        self._notice(failure)
+        self._requests.fail(self._error(failure))
+
+    def _notice(self, failure: Failure) -> None:
+        """What concerns all who want something from here."""
+        if failure.meaning is Meaning.BUSY:
+            self._quiet.begin()
+        elif failure.meaning is Meaning.AWAY and not self._link.is_open:
+            self._fail_all(self._error(failure))
+
+    def _fail_all(self, error: BusError) -> None:
+        self._requests.fail(error)
+        while self._settlements:
+            _fail(self._settlements.popleft().future, error)
+
+    def _error(self, failure: Failure) -> BusError:
+        return failure.as_error(f"subscription {self._subscription} of {self._topic}", Misused)
+
+
+def _fail(future: asyncio.Future[datetime | None], error: BusError) -> None:
+    if not future.done():
+        future.set_exception(type(error)(*error.args))

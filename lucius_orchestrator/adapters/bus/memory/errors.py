@@ -1,9 +1,0 @@
-"""What only this bus says, beside the errors of the port."""
-
-from lucius_orchestrator.ports.bus import BusError, Misused
-
-__all__ = ["Misused", "SessionUnavailable"]
-
-
-class SessionUnavailable(BusError):
-    """Another receiver holds the session, or none is free: try again later."""

@@ -1,0 +1,64 @@
+"""What a service says about a directive: ACK, HEARTBEAT, RESULT."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from lucius_contract.documents import Artifact, Ref
+from lucius_contract.messages import (
+    Ack,
+    Directive,
+    Heartbeat,
+    Progress,
+    Result,
+    ResultStatus,
+)
+from lucius_contract.messages import StepError as ErrorDocument
+from lucius_sdk.error_model import Failure
+
+
+def ack(directive: Directive, now: datetime, traceparent: str) -> Ack:
+    return Ack(**_identity(directive, now, traceparent))
+
+
+def heartbeat(
+    directive: Directive, now: datetime, traceparent: str, progress: Progress | None
+) -> Heartbeat:
+    return Heartbeat(**_identity(directive, now, traceparent), progress=progress)
+
+
+def succeeded(
+    directive: Directive,
+    now: datetime,
+    traceparent: str,
+    artifacts: Sequence[Artifact],
+    published: str | None,
+) -> Result:
+    return Result(
+        **_identity(directive, now, traceparent),
+        status=ResultStatus.SUCCEEDED,
+        artifacts=list(artifacts),
+        output_ref=None if published is None else Ref(uri=published),
+    )
+
+
+def failed(directive: Directive, now: datetime, traceparent: str, failure: Failure) -> Result:
+    return Result(
+        **_identity(directive, now, traceparent),
+        status=failure.status,
+        failure_class=failure.failure_class,
+        error=ErrorDocument(code=failure.code, message=failure.message),
+    )
+
+
+def _identity(directive: Directive, now: datetime, traceparent: str) -> dict[str, Any]:
+    return {
+        "jobId": directive.job_id,
+        "stepId": directive.step_id,
+        "tenant_id": directive.tenant_id,
+        "attempt_no": directive.attempt_no,
+        "lease_id": directive.lease_id,
+        "timestamp": now,
+        "correlation_id": directive.correlation_id,
+        "traceparent": traceparent,
+    }

@@ -1,0 +1,139 @@
+"""A service as a process: settings from the environment, signals, health, a clean end."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from lucius_sdk.clock import SystemClock
+from lucius_sdk.health import HealthServer
+from lucius_sdk.idempotency_store import DedupStore, StoreError
+from lucius_sdk.idempotency_store.opening import open_store
+from lucius_sdk.logs import configure_logs
+from lucius_sdk.metrics import Metrics
+from lucius_sdk.replies.bus import BusReplies
+from lucius_sdk.replies.http import HttpReplies
+from lucius_sdk.replies.routing import Replies
+from lucius_sdk.runtime.bus import MissingPackage, open_bus
+from lucius_sdk.runtime.runtime import Limits, ServiceRuntime
+from lucius_sdk.service import Service
+from lucius_sdk.settings import ServiceSettings, SettingsError, load_settings
+from lucius_sdk.tracing import configure_tracing
+from lucius_sdk.workspace_io import open_storages
+
+_log = logging.getLogger("lucius_sdk")
+
+FINE = 0
+MISUSED = 2
+ENVIRONMENT_FAILED = 3
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(service: Service, environ: Mapping[str, str]) -> int:
+    """Serve until a signal says to stop. The answer is the process's exit code: 0 after a clean
+    end, 2 if the settings are wrong, 3 if something that it needs to start is not there."""
+    try:
+        settings = load_settings(environ)
+        name = _name_of(service, settings)
+    except (SettingsError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return MISUSED
+    configure_logs(settings.log_level, settings.log_format)
+    for warning in settings.warnings:
+        _log.warning("settings.remark", extra={"remark": warning})
+    try:
+        import uvloop
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(service, name, settings, environ))
+    except (OSError, ValueError, StoreError, MissingPackage) as error:
+        print(f"{name} cannot start: {error}", file=sys.stderr)
+        return ENVIRONMENT_FAILED
+    return FINE
+
+
+async def _serve(
+    service: Service, name: str, settings: ServiceSettings, environ: Mapping[str, str]
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    async with _running(service, name, settings, environ) as health:
+        port = f"http://{settings.health_host}:{health.port}"
+        print(f"ready service={name} health={port} bus={settings.bus_address}", flush=True)
+        await stop.wait()
+        _log.info("service.stopping", extra={"grace": settings.grace.total_seconds()})
+        health.draining()
+
+
+@asynccontextmanager
+async def _running(
+    service: Service, name: str, settings: ServiceSettings, environ: Mapping[str, str]
+) -> AsyncIterator[HealthServer]:
+    """Everything is open within; what was opened last is closed first."""
+    clock, metrics = SystemClock(), Metrics()
+    async with AsyncExitStack() as stack:
+        tracing = configure_tracing(environ, name)
+        stack.push_async_callback(tracing.shutdown)
+        storages = open_storages(
+            str(settings.workspace_root), [str(r) for r in settings.input_roots]
+        )
+        stack.callback(storages.close)
+        store = await _opened(settings, stack)
+        bus = await stack.enter_async_context(open_bus(settings))
+        replies = Replies(HttpReplies(clock.now), BusReplies(bus))
+        stack.push_async_callback(replies.close)
+        limits = _limits_of(settings)
+        runtime = ServiceRuntime(
+            service,
+            name,
+            bus,
+            store,
+            replies,
+            storages,
+            limits,
+            metrics=metrics,
+            tracing=tracing,
+            clock=clock,
+        )
+        checks = {
+            "bus": runtime.check_bus,
+            "store": store.check,
+            "workspace": lambda: asyncio.to_thread(storages.check),
+        }
+        health = HealthServer(
+            settings.health_host, settings.health_port, lambda: True, checks, metrics.render, clock
+        )
+        await health.start()
+        stack.push_async_callback(health.stop)
+        await runtime.start()
+        try:
+            yield health
+        finally:
+            await runtime.stop(settings.grace.total_seconds())
+
+
+async def _opened(settings: ServiceSettings, stack: AsyncExitStack) -> DedupStore:
+    store = open_store(settings.dedup_store.reveal())
+    stack.push_async_callback(store.close)
+    return store
+
+
+def _limits_of(settings: ServiceSettings) -> Limits:
+    return Limits(
+        concurrency=settings.concurrency,
+        ack=settings.ack_within.total_seconds(),
+        skew=settings.clock_skew.total_seconds(),
+        lanes=settings.lanes,
+    )
+
+
+def _name_of(service: Service, settings: ServiceSettings) -> str:
+    name = settings.service or service.name
+    if name is None:
+        raise ValueError('the service has no name: set LUCIUS_SERVICE, or write Service("name")')
+    if not service.handlers:
+        raise ValueError(f"{name} has no step: decorate a function with @service.step(...)")
+    return name

@@ -1,0 +1,104 @@
+"""Kinds of values that only services have.
+
+What an address might hide is never shown again: people put credentials into them.
+"""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from lucius_contract.routing import LANES as LANE_COUNT
+from lucius_settings.kinds import Kind, Refused, entries, matching, must
+from lucius_settings.secret import MASK, Secret
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_RANGE = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
+_STORES = ("memory:", "sqlite:", "redis://", "rediss://", "unix://")
+
+SERVICE = matching(
+    r"[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?", "1 to 50 lower-case letters, digits or inner hyphens"
+)
+
+
+def _folder(text: str, rule: str) -> Path:
+    if not _SCHEME.match(text):
+        return Path(text)
+    parts = urlsplit(text)
+    path = unquote(parts.path)
+    is_local = parts.scheme == "file" and parts.netloc in ("", "localhost")
+    if not is_local or not path.strip("/") or "\0" in path or "?" in text or "#" in text:
+        raise Refused(f"is no folder that can be used; must be {rule}")
+    return Path(path)
+
+
+def _read_folder(text: str) -> Path:
+    return _folder(text, FOLDER.rule)
+
+
+FOLDER = Kind("a folder of this machine, as a path or as a uri like file:///srv/work", _read_folder)
+
+
+def _read_folders(text: str) -> tuple[Path, ...]:
+    rule = FOLDERS.rule
+    return tuple(dict.fromkeys(_folder(entry, rule) for entry in entries(text, rule)))
+
+
+FOLDERS = Kind(
+    "a comma list of folders of this machine, as paths or as file uris",
+    _read_folders,
+    lambda folders: ",".join(map(str, folders)),
+    empty=(),
+)
+
+
+def _read_store(text: str) -> Secret:
+    if not text.startswith(_STORES):
+        raise Refused(f"has another form; must be {STORE.rule}")
+    if text.startswith("sqlite:") and not text.removeprefix("sqlite:").strip("/"):
+        raise Refused(f"names no file; must be {STORE.rule}")
+    return Secret(text)
+
+
+def _without_credential(store: Secret) -> str:
+    scheme, separator, rest = store.reveal().partition("://")
+    if not separator:
+        return scheme
+    _, at, place = rest.rpartition("@")
+    place, query, _ = place.partition("?")
+    return f"{scheme}://{MASK + at if at else ''}{place}{query and query + MASK}"
+
+
+STORE = Kind(
+    "sqlite: and a path (sqlite:///srv/dedup.db, sqlite:dedup.db), a redis://, rediss:// or unix://"
+    " url, or memory:",
+    _read_store,
+    _without_credential,
+)
+
+
+def _read_lanes(text: str) -> tuple[int, ...]:
+    lanes: set[int] = set()
+    for entry in entries(text, LANES.rule):
+        found = _RANGE.fullmatch(entry)
+        if found is None:
+            raise must(LANES.rule, entry)
+        first, last = int(found[1]), int(found[2] or found[1])
+        if not first <= last < LANE_COUNT:
+            raise must(LANES.rule, entry)
+        lanes.update(range(first, last + 1))
+    return tuple(sorted(lanes))
+
+
+def _written_lanes(lanes: tuple[int, ...]) -> str:
+    starts = [lanes[0], *(after for before, after in pairwise(lanes) if after != before + 1)]
+    ends = [*(before for before, after in pairwise(lanes) if after != before + 1), lanes[-1]]
+    runs = zip(starts, ends, strict=True)
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+LANES = Kind(
+    f"a comma list of lanes and ranges of lanes from 0 to {LANE_COUNT - 1}, as 0,3,8-15",
+    _read_lanes,
+    _written_lanes,
+)

@@ -1,0 +1,153 @@
+"""Every variable of a service, by what it is about."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from lucius_contract import timeouts
+from lucius_sdk.settings.kinds import FOLDER, FOLDERS, LANES, SERVICE, STORE
+from lucius_sdk.settings.orchestrator import OF_THE_ORCHESTRATOR
+from lucius_settings.connections import CONNECTION, NAMESPACE
+from lucius_settings.hosts import HOST
+from lucius_settings.info import SettingInfo
+from lucius_settings.kinds import in_seconds, matching, one_of, seconds, whole
+
+_HOUR = timedelta(hours=1)
+_LOCAL_BUS = "the emulator of `lucius up` on this machine, at its usual port"
+
+_BUS = (
+    SettingInfo(
+        "LUCIUS_SERVICE",
+        "service",
+        SERVICE,
+        None,
+        "The name of the service, which is that of its subscriptions.",
+        unset="the name that the program gives",
+    ),
+    SettingInfo(
+        "LUCIUS_SERVICEBUS_CONNECTION",
+        "servicebus_connection",
+        CONNECTION,
+        None,
+        "The Service Bus namespace, Azure's or an emulator's.",
+        secret=True,
+        unset=_LOCAL_BUS,
+    ),
+    SettingInfo(
+        "LUCIUS_SERVICEBUS_NAMESPACE",
+        "servicebus_namespace",
+        NAMESPACE,
+        None,
+        "The same by name, with the managed identity of the process instead of a key.",
+        unset=_LOCAL_BUS,
+    ),
+    SettingInfo(
+        "LUCIUS_LANES",
+        "lanes",
+        LANES,
+        "0-15",
+        "The lanes that this deployment serves. Every lane must be served by one of them.",
+    ),
+)
+_PLACES = (
+    SettingInfo(
+        "LUCIUS_WORKSPACE_ROOT",
+        "workspace_root",
+        FOLDER,
+        ".lucius/workspace",
+        "Where jobs have their folders: the same place as the orchestrator's variable of this"
+        " name. Nothing is written elsewhere.",
+    ),
+    SettingInfo(
+        "LUCIUS_INPUT_ROOTS",
+        "input_roots",
+        FOLDERS,
+        None,
+        "Folders from which `file` refs may be read besides the workspace.",
+    ),
+    SettingInfo(
+        "LUCIUS_SYSTEM",
+        "system",
+        matching(
+            r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+            "1 to 64 letters, digits, dots, underscores or hyphens, a letter or digit first",
+        ),
+        "lucius",
+        "The folder below the workspace root that holds the folders of tenants.",
+    ),
+    SettingInfo(
+        "LUCIUS_DEDUP_STORE",
+        "dedup_store",
+        STORE,
+        "sqlite:.lucius/dedup.db",
+        "Where the service remembers what it has done. It must outlive the process, and all"
+        " instances of the service must share it. A password in it is never shown.",
+    ),
+)
+_WORK = (
+    SettingInfo(
+        "LUCIUS_CONCURRENCY",
+        "concurrency",
+        whole(1, 1024),
+        "8",
+        "How many directives are worked on at once.",
+    ),
+    SettingInfo(
+        "LUCIUS_ACK_SECONDS",
+        "ack_within",
+        seconds(timedelta(milliseconds=1), _HOUR),
+        "5",
+        "How long the work waits for the answer to its ACK before it begins all the same.",
+    ),
+    SettingInfo(
+        "LUCIUS_GRACE_SECONDS",
+        "grace",
+        seconds(timedelta(0), _HOUR),
+        "30",
+        "How long a process that was told to stop may finish what it has begun.",
+    ),
+    SettingInfo(
+        "LUCIUS_MAX_CLOCK_SKEW",
+        "clock_skew",
+        seconds(timedelta(0), _HOUR),
+        in_seconds(timeouts.MAX_CLOCK_SKEW),
+        "The most that two clocks may differ.",
+    ),
+)
+_OPERATION = (
+    SettingInfo(
+        "LUCIUS_HEALTH_HOST",
+        "health_host",
+        HOST,
+        "127.0.0.1",
+        "Where the service answers about its health and its metrics.",
+    ),
+    SettingInfo(
+        "LUCIUS_HEALTH_PORT",
+        "health_port",
+        whole(0, 65535),
+        "8081",
+        "The port for that; 0 takes a free one.",
+    ),
+    SettingInfo(
+        "LUCIUS_LOG_LEVEL",
+        "log_level",
+        one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+        "INFO",
+        "The least level that is written.",
+    ),
+    SettingInfo(
+        "LUCIUS_LOG_FORMAT",
+        "log_format",
+        one_of("text", "json"),
+        "json",
+        "How a record is written.",
+    ),
+)
+GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
+    "Service and bus": _BUS,
+    "Places": _PLACES,
+    "Work": _WORK,
+    "Health and logs": _OPERATION,
+}
+SETTINGS: tuple[SettingInfo, ...] = tuple(info for group in GROUPS.values() for info in group)
+KNOWN: tuple[SettingInfo, ...] = (*SETTINGS, *OF_THE_ORCHESTRATOR)

@@ -1,0 +1,62 @@
+"""What the workspace asks of a storage. Local files are one; object stores come behind it as well.
+
+All verbs block, and are called from many threads at once. Their errors are those of
+`lucius_sdk.error_model`: RETRYABLE where the storage may be better later, NON_RETRYABLE where the
+same call can only fail again.
+"""
+
+from typing import BinaryIO, Protocol
+
+from lucius_sdk.workspace_io.fence import Fence
+
+
+class Reader(Protocol):
+    """Opens what a uri names."""
+
+    @property
+    def schemes(self) -> frozenset[str]:
+        """Of the uris that it reads."""
+
+    def open_read(self, uri: str) -> BinaryIO:
+        """A stream over the whole object; nothing more than a chunk is held in memory.
+
+        INPUT_NOT_FOUND if there is none, INPUT_INVALID if the uri may not be read. Faults later in
+        the stream are raised by its `read`.
+        """
+
+    def close(self) -> None:
+        """Give up connections. Twice is nothing."""
+
+
+class Sink(Protocol):
+    """An object in the making. Nobody sees it before `commit`."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """All of the data, or an error."""
+
+    def commit(self) -> None:
+        """Make it durable, then visible, whole and at once. After an error nothing is visible,
+        or all of it is."""
+
+    def discard(self) -> None:
+        """As if it had never been begun; nothing after `commit`. Never raises."""
+
+
+class Storage(Reader, Protocol):
+    """Reads and writes below one root."""
+
+    def create(self, uri: str) -> Sink:
+        """Begin an object; its folders are made. A commit replaces what stood there."""
+
+    def publish(self, uri: str, source: BinaryIO, fence: Fence, media_type: str) -> None:
+        """Put the rest of `source` where other runs may want to publish too.
+
+        OUTPUT_CONFLICT if a higher fence has published, or begun to: then nothing changes. The
+        fence is stored with the object, and no moment shows half of either.
+        """
+
+    def size_of(self, uri: str) -> int:
+        """In bytes; INPUT_NOT_FOUND if there is no such object."""
+
+    def check(self) -> None:
+        """STORAGE_UNAVAILABLE unless the root can be read and written. Writes nothing."""

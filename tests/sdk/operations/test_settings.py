@@ -1,0 +1,236 @@
+"""Nothing set is a working default; everything wrong is told at once, and no secret with it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docs.generator.settings import service_settings_page
+from lucius_contract.routing import LANES
+from lucius_orchestrator import settings as orchestrator
+from lucius_orchestrator.bootstrap.bus import keyless_connection
+from lucius_sdk.settings import (
+    SETTINGS,
+    ServiceSettings,
+    SettingsError,
+    effective,
+    load_settings,
+)
+from lucius_sdk.settings.kinds import LANES as LANES_KIND
+from lucius_sdk.settings.kinds import STORE
+from lucius_sdk.settings.table import KNOWN
+from lucius_settings.info import SettingInfo, Use
+from lucius_settings.secret import MASK, Secret
+
+WORD = "hunter2hunter2"
+CONNECTION = f"Endpoint=sb://bus.example/;SharedAccessKeyName=root;SharedAccessKey={WORD}"
+PAGE = service_settings_page()
+
+
+def problems(environ: Mapping[str, str]) -> dict[str, str]:
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(environ)
+    return {problem.variable: problem.message for problem in refusal.value.problems}
+
+
+def test_nothing_set_is_a_service_beside_lucius_up_in_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, beside = load_settings({}), orchestrator.load_settings({})
+    assert found.workspace_root.as_uri() == beside.workspace_root
+    assert found.servicebus_connection == Secret(keyless_connection("127.0.0.1", beside.bus_port))
+    assert found.bus_address == f"sb://127.0.0.1:{beside.bus_port}"
+    assert found.health_port != beside.port
+    assert (found.system, found.clock_skew) == (beside.system, beside.clock_skew)
+    assert found.warnings == ()
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    found = load_settings({})
+    assert found.service is None
+    assert found.lanes == tuple(range(LANES))
+    assert found.concurrency == 8
+    assert found.ack_within == timedelta(seconds=5)
+    assert found.grace == timedelta(seconds=30)
+    assert found.clock_skew == timedelta(seconds=2)
+    assert found.health_host == "127.0.0.1"
+    assert (found.log_level, found.log_format) == ("INFO", "json")
+    assert found.input_roots == ()
+
+
+def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
+    environ = {
+        "LUCIUS_SERVICE": "ocr",
+        "LUCIUS_SERVICEBUS_CONNECTION": CONNECTION,
+        "LUCIUS_LANES": "0, 3, 8-15",
+        "LUCIUS_WORKSPACE_ROOT": "file:///srv/my%20work",
+        "LUCIUS_INPUT_ROOTS": f"/in,file://localhost/also, {tmp_path}",
+        "LUCIUS_SYSTEM": "docs",
+        "LUCIUS_DEDUP_STORE": "redis://:pw@cache:6379/0",
+        "LUCIUS_CONCURRENCY": "64",
+        "LUCIUS_ACK_SECONDS": "0.5",
+        "LUCIUS_GRACE_SECONDS": "0",
+        "LUCIUS_MAX_CLOCK_SKEW": "1.5",
+        "LUCIUS_HEALTH_HOST": "0.0.0.0",  # noqa: S104 - what a container has
+        "LUCIUS_HEALTH_PORT": "0",
+        "LUCIUS_LOG_LEVEL": "debug",
+        "LUCIUS_LOG_FORMAT": "TEXT",
+    }
+    assert load_settings(environ) == ServiceSettings(
+        service="ocr",
+        servicebus_connection=Secret(CONNECTION),
+        servicebus_namespace=None,
+        lanes=(0, 3, *range(8, 16)),
+        system="docs",
+        workspace_root=Path("/srv/my work"),
+        input_roots=(Path("/in"), Path("/also"), tmp_path),
+        dedup_store=Secret("redis://:pw@cache:6379/0"),
+        concurrency=64,
+        ack_within=timedelta(seconds=0.5),
+        grace=timedelta(0),
+        clock_skew=timedelta(seconds=1.5),
+        health_host="0.0.0.0",  # noqa: S104
+        health_port=0,
+        log_level="DEBUG",
+        log_format="text",
+    )
+
+
+def test_a_namespace_is_used_instead_of_a_key_and_never_beside_one() -> None:
+    named = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"}
+    found = load_settings(named)
+    assert found.servicebus_connection is None
+    assert found.bus_address == "sb://bus.servicebus.windows.net"
+    both = named | {"LUCIUS_SERVICEBUS_CONNECTION": CONNECTION}
+    assert "not both" in problems(both)["LUCIUS_SERVICEBUS_NAMESPACE"]
+
+
+WRONG = {
+    "LUCIUS_SERVICE": ("OCR", "a_b", "-a", "a" * 51),
+    "LUCIUS_SERVICEBUS_CONNECTION": ("sb://bus", f"SharedAccessKey={WORD}"),
+    "LUCIUS_SERVICEBUS_NAMESPACE": ("bus", "sb://bus.example"),
+    "LUCIUS_LANES": ("16", "3-1", "0-16", "a", "1,,2", "0-", "-1", "1-2-3"),
+    "LUCIUS_WORKSPACE_ROOT": (
+        "az://work/jobs",
+        "https://files.example/x",
+        "file://host/work",
+        "file:///",
+        "file:///a?b",
+        "file:///a#b",
+        "file:///a%00b",
+    ),
+    "LUCIUS_INPUT_ROOTS": ("/a,,/b", "s3://bucket/a"),
+    "LUCIUS_SYSTEM": ("a/b", ".."),
+    "LUCIUS_DEDUP_STORE": ("dedup.db", "mysql://db", "sqlite:", "sqlite:///", "redis:host"),
+    "LUCIUS_CONCURRENCY": ("0", "1025", "many"),
+    "LUCIUS_ACK_SECONDS": ("0", "soon"),
+    "LUCIUS_GRACE_SECONDS": ("-1", "3601"),
+    "LUCIUS_MAX_CLOCK_SKEW": ("-1",),
+    "LUCIUS_HEALTH_HOST": ("http://host", "host:80"),
+    "LUCIUS_HEALTH_PORT": ("65536", "http"),
+    "LUCIUS_LOG_LEVEL": ("LOUD",),
+    "LUCIUS_LOG_FORMAT": ("xml",),
+}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [(name, value) for name, values in WRONG.items() for value in values]
+)
+def test_a_wrong_value_is_refused_with_what_is_allowed(variable: str, value: str) -> None:
+    (info,) = [info for info in SETTINGS if info.variable == variable]
+    assert info.kind.rule in problems({variable: value})[variable]
+
+
+def test_every_variable_can_be_wrong_and_all_are_told_at_once_in_the_order_of_the_table() -> None:
+    assert list(WRONG) == [info.variable for info in SETTINGS]
+    found = problems({name: values[0] for name, values in WRONG.items()})
+    assert list(found) == list(WRONG)
+
+
+def test_an_unknown_name_is_warned_about_with_the_one_that_was_meant() -> None:
+    environ = {"LUCIUS_CONCURENCY": "4", "LUCIUS_PORT": "1", "OTHER": "x", "LUCIUS_XYZ": "1"}
+    near, far = load_settings(environ).warnings
+    assert near.endswith("did you mean LUCIUS_CONCURRENCY?")
+    assert far.startswith("LUCIUS_XYZ is not known")
+
+
+def test_a_store_that_forgets_is_warned_about() -> None:
+    (warning,) = load_settings({"LUCIUS_DEDUP_STORE": "memory:"}).warnings
+    assert "forgets" in warning
+
+
+def test_services_and_the_orchestrator_know_each_others_variables() -> None:
+    ours = {info.variable for info in KNOWN}
+    theirs = {info.variable: info for info in orchestrator.SETTINGS}
+    assert ours == set(theirs)
+    alone = {i.variable for i in SETTINGS if theirs[i.variable].use is not Use.READ}
+    assert all(theirs[name].use is Use.ELSEWHERE for name in alone)
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        (f"redis://:{WORD}@cache:6379/0", "redis://***@cache:6379/0"),
+        (f"rediss://me:{WORD}/?@x@cache/1", "rediss://***@cache/1"),
+        (f"redis://cache/0?password={WORD}", "redis://cache/0?***"),
+        ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+        ("sqlite:///srv/dedup.db", "sqlite:///srv/dedup.db"),
+        ("sqlite:dedup.db", "sqlite:dedup.db"),
+    ],
+)
+def test_a_store_is_shown_without_its_credential(store: str, shown: str) -> None:
+    environ = {"LUCIUS_DEDUP_STORE": store}
+    found = load_settings(environ)
+    rows = {row.variable: row for row in effective(found, environ)}
+    assert rows["LUCIUS_DEDUP_STORE"].value_masked == shown
+    assert WORD not in repr(found)
+
+
+def test_what_is_in_force_names_every_variable_and_masks_the_key() -> None:
+    environ = {"LUCIUS_SERVICEBUS_CONNECTION": CONNECTION, "LUCIUS_LANES": "1,2,4"}
+    rows = {row.variable: row for row in effective(load_settings(environ), environ)}
+    assert list(rows) == [info.variable for info in SETTINGS]
+    assert rows["LUCIUS_SERVICEBUS_CONNECTION"].value_masked == MASK
+    assert rows["LUCIUS_LANES"][1:3] == ("1-2,4", "set")
+    assert rows["LUCIUS_CONCURRENCY"][1:3] == ("8", "default")
+    assert rows["LUCIUS_INPUT_ROOTS"].value_masked == "(none)"
+    assert WORD not in str(rows)
+
+
+def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
+    bad = dict.fromkeys(WRONG, f"redis-cache://:{WORD}@cache:6379/0?key={WORD}")
+    assert WORD not in str(problems(bad))
+
+
+@given(st.sets(st.integers(0, LANES - 1), min_size=1))
+def test_lanes_are_written_as_they_are_read(lanes: set[int]) -> None:
+    written = LANES_KIND.write(tuple(sorted(lanes)))
+    assert LANES_KIND.read(written) == tuple(sorted(lanes))
+    assert LANES_KIND.read(",".join(map(str, lanes))) == tuple(sorted(lanes))
+
+
+@given(st.text(st.sampled_from("ab:/?@#"), max_size=12))
+def test_no_password_of_a_store_is_ever_shown(password: str) -> None:
+    shown = STORE.write(Secret(f"redis://user:{WORD}{password}{WORD}@cache:6379/0"))
+    assert shown == "redis://***@cache:6379/0"
+
+
+@pytest.mark.parametrize("info", SETTINGS, ids=lambda info: info.variable)
+def test_a_default_is_of_its_kind_and_every_variable_is_documented(info: SettingInfo) -> None:
+    if info.default is not None:
+        assert str(info.kind.write(info.kind.read(info.default))) == info.default
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{info.variable}` |")]
+    assert info.meaning in row
+    assert info.kind.rule in row
+    assert len(re.findall(r" \| ", row)) == 3
+
+
+def test_every_field_is_set_by_the_table() -> None:
+    reached = {info.field for info in SETTINGS}
+    assert reached == {field.name for field in fields(ServiceSettings)} - {"warnings"}

@@ -1,0 +1,45 @@
+"""A service that is killed, at every stage of a directive, under a real orchestrator."""
+
+import asyncio
+import signal
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.sdk.process.plane import Plane, open_plane
+from tests.sdk.process.service import STAGES
+from tests.sdk.process.yard import Yard, open_yard
+
+LOCK = timedelta(seconds=4)
+RUNS = dict.fromkeys(STAGES, 1) | {"in work": 2, "before COMPLETED": 2}
+"""At which stage it is killed, and how often the work is done then."""
+
+
+@pytest.mark.parametrize("reply_via", ["http", "bus"])
+async def test_killed_at_any_stage_there_is_one_result_and_completed_work_is_not_done_again(
+    tmp_path: Path, reply_via: str
+) -> None:
+    services = {f"stage-{number}": stage for number, stage in enumerate(RUNS)}
+    step_types = dict.fromkeys(services, "WRITE")
+    async with (
+        open_yard(tmp_path, services, LOCK) as yard,
+        open_plane(yard, step_types, LUCIUS_REPLY_VIA=reply_via) as plane,
+        asyncio.TaskGroup() as group,
+    ):
+        for name, stage in services.items():
+            group.create_task(kill_and_go_on(yard, plane, name, stage))
+
+
+async def kill_and_go_on(yard: Yard, plane: Plane, name: str, stage: str) -> None:
+    job = await plane.submit(name)
+    async with yard.service(name, TEST_KILL_AT=stage) as doomed:
+        assert await doomed.ended() == -signal.SIGKILL, stage
+    async with yard.service(name) as successor:
+        found = await plane.finished(job)
+        await yard.empty(name)
+        assert await successor.stop() == 0, stage
+    assert found["state"] == "SUCCEEDED", stage
+    assert [step["attempt_no"] for step in found["steps"]] == [1], stage
+    assert (await plane.causes(job)).count("RESULT_SUCCEEDED") == 1, stage
+    assert yard.runs[job] == RUNS[stage], stage

@@ -1,0 +1,213 @@
+"""`ctx.workspace`: what a step writes is whole, counted, in its own folder, and named once."""
+
+import asyncio
+import hashlib
+import io
+import json
+import math
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from lucius_contract.errors import ErrorCode
+from lucius_sdk.workspace_io import LocalStorage, StepFolder, Workspace
+from lucius_sdk.workspace_io.streams import CHUNK
+from tests.sdk.workspace_io.stage import (
+    DEADLINE,
+    WORKSPACE,
+    Checks,
+    Stop,
+    Uri,
+    raises,
+    unfinished,
+    visible,
+)
+
+FOLDER = f"{WORKSPACE}ocr/1/"
+
+
+def test_an_artifact_says_what_was_written(workspace: Workspace, uri: Uri, root: Path) -> None:
+    artifact = workspace.write("pages/é 1.txt", "naïve")
+    content = "naïve".encode()
+    assert artifact.to_json() == {
+        "name": "pages/é 1.txt",
+        "uri": uri(f"{FOLDER}pages/%C3%A9%201.txt"),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "size": 6,
+        "media_type": "text/plain; charset=utf-8",
+    }
+    assert visible(root) == {f"{FOLDER}pages/é 1.txt": content}
+
+
+def test_media_types_are_the_writers_choice(workspace: Workspace) -> None:
+    assert workspace.write("a", b"").media_type == "application/octet-stream"
+    assert workspace.write("b", memoryview(b""), "image/png").media_type == "image/png"
+    assert workspace.write("c", "{}", "application/json").media_type == "application/json"
+    with workspace.open("d", "application/pdf") as file:
+        file.write(b"%PDF")
+    assert file.artifact.media_type == "application/pdf"
+
+
+class Page(BaseModel):
+    number: int
+    read_at: datetime
+
+
+def test_json_may_hold_models_but_nothing_that_is_not_json(
+    workspace: Workspace, root: Path
+) -> None:
+    page = Page(number=1, read_at=datetime(2026, 1, 1, tzinfo=UTC))
+    artifact = workspace.write_json("pages.json", {"pages": [page], "title": "é"})
+    written = visible(root)[f"{FOLDER}pages.json"]
+    assert json.loads(written) == {
+        "pages": [{"number": 1, "read_at": "2026-01-01T00:00:00Z"}],
+        "title": "é",
+    }
+    assert artifact.media_type == "application/json"
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        workspace.write_json("vectors.json", [math.nan])
+    assert workspace.artifacts == [artifact]
+
+
+def test_artifacts_are_listed_in_the_order_in_which_they_were_finished(
+    workspace: Workspace,
+) -> None:
+    with workspace.open("first begun") as file:
+        file.write(b"1")
+        inner = workspace.write("first finished", b"2")
+    assert workspace.artifacts == [inner, file.artifact]
+
+
+def test_an_exception_discards_what_was_written(workspace: Workspace, root: Path) -> None:
+    def write_half() -> None:
+        with workspace.open("a") as file:
+            file.write(b"x" * (CHUNK + 1))
+            with pytest.raises(ValueError, match="not finished"):
+                _ = file.artifact
+            raise Stop
+
+    with pytest.raises(Stop):
+        write_half()
+    assert visible(root) == {}
+    assert unfinished(root) == []
+    assert workspace.artifacts == []
+
+
+def test_the_first_exception_is_the_one_that_is_raised(folder: StepFolder) -> None:
+    def write_half() -> None:
+        with Workspace(folder, Checks(1)).open("a") as file:
+            file.write(b"still in the buffer")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        write_half()
+
+
+def test_a_name_is_written_once_but_may_be_tried_again(workspace: Workspace, root: Path) -> None:
+    with pytest.raises(Stop), workspace.open("a"):
+        raise Stop
+    workspace.write("a", b"first")
+    with raises(ErrorCode.INTERNAL, "already written"):
+        workspace.write("a", b"second")
+    assert visible(root) == {f"{FOLDER}a": b"first"}
+    assert len(workspace.artifacts) == 1
+
+
+def test_a_name_that_is_being_written_is_taken(workspace: Workspace) -> None:
+    with workspace.open("a") as file:
+        file.write(b"first")
+        with raises(ErrorCode.INTERNAL, "already written"):
+            workspace.write("a", b"second")
+    assert file.artifact.size == 5
+
+
+def test_a_writer_may_be_closed_by_what_it_was_given_to(workspace: Workspace, root: Path) -> None:
+    with workspace.open("a") as file, io.TextIOWrapper(file, encoding="utf-8") as text:
+        text.write("text")
+    assert visible(root) == {f"{FOLDER}a": b"text"}
+    assert file.artifact.size == 4
+
+
+def test_threads_write_side_by_side(workspace: Workspace) -> None:
+    def write(number: int) -> None:
+        workspace.write(f"{number}", bytes(number))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE)
+    assert sorted(artifact.size for artifact in workspace.artifacts) == list(range(16))
+
+
+async def test_async_handlers_write_without_blocking_their_loop(workspace: Workspace) -> None:
+    async with asyncio.timeout(DEADLINE):
+        text, document = await asyncio.gather(
+            workspace.awrite("a.txt", "text"), workspace.awrite_json("a.json", {"a": 1})
+        )
+    assert {a.name for a in workspace.artifacts} == {text.name, document.name}
+
+
+@given(chunks=st.lists(st.binary(max_size=64) | st.just(b"x" * CHUNK), max_size=8))
+def test_the_digest_is_that_of_all_that_was_written(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes]
+) -> None:
+    root = tmp_path_factory.mktemp("digest")
+    folder = StepFolder(LocalStorage(root), f"{root.as_uri()}/", "OCR", 1, 1)
+    with Workspace(folder).open("a") as file:
+        for chunk in chunks:
+            file.write(chunk)
+    content = (root / "ocr/1/a").read_bytes()
+    assert content == b"".join(chunks)
+    assert file.artifact.size == len(content)
+    assert file.artifact.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_work_that_must_stop_writes_nothing(folder: StepFolder, root: Path) -> None:
+    with pytest.raises(Stop):
+        Workspace(folder, Checks(0)).write("a", b"x")
+    assert list(root.iterdir()) == []
+
+
+def test_work_is_stopped_between_the_chunks_of_one_write(folder: StepFolder, root: Path) -> None:
+    check = Checks(4)
+    with pytest.raises(Stop):
+        Workspace(folder, check).write("a", bytes(16 * CHUNK))
+    assert check.seen == 5
+    assert visible(root) == {}
+    assert unfinished(root) == []
+
+
+def test_work_that_was_stopped_after_its_last_chunk_shows_nothing(
+    folder: StepFolder, root: Path
+) -> None:
+    with pytest.raises(Stop):
+        Workspace(folder, Checks(2)).write("a", b"x")
+    assert visible(root) == {}
+
+
+@pytest.mark.parametrize(
+    ("attempt_no", "epoch", "expected"),
+    [(1, 1, "ocr/1/"), (3, 1, "ocr/3/"), (1, 2, "ocr/1/~2/"), (2, 11, "ocr/2/~11/")],
+)
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_no_two_runs_share_a_folder(
+    storage: LocalStorage, uri: Uri, attempt_no: int, epoch: int, expected: str, slash: str
+) -> None:
+    job = uri(WORKSPACE.rstrip("/"))
+    folder = StepFolder(storage, job + slash, "OCR", attempt_no, epoch)
+    assert folder.uri == f"{job}/{expected}"
+    assert folder.uri_of("a") == f"{job}/{expected}a"
+
+
+@pytest.mark.parametrize("step_type", ["", "..", "A/B", "A\\B", "A\0"])
+def test_a_step_type_that_is_no_folder_name_is_refused(
+    storage: LocalStorage, uri: Uri, step_type: str
+) -> None:
+    with raises(ErrorCode.INTERNAL, "step type"):
+        StepFolder(storage, uri(WORKSPACE), step_type, 1, 1)
