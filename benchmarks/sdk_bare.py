@@ -13,7 +13,7 @@ from azure.servicebus.aio import ServiceBusClient
 
 from lucius_contract.routing import LANES, directive_topic, reply_topic
 
-AT_ONCE = 64
+AT_ONCE = 4
 _WAIT = 0.02
 _COPIED = ("jobId", "stepId", "tenant_id", "attempt_no", "traceparent")
 _ACK = b'{"type":"ACK","status":"ACKED",' + b" " * 400 + b"}"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from lucius_contract.canonical import walk
 from lucius_contract.errors import ContractError, ErrorCode, Problem
@@ -23,6 +23,7 @@ _PLAIN = re.compile(
     r"(?P<scheme>az|s3|artifact|https)://(?P<place>[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)"
     r"(/([A-Za-z0-9_~+=,-][A-Za-z0-9_.~+=,-]*)?)*"
 )
+_NO_FOLDER = re.compile(r"[%/\\\x00-\x1f\x7f-\x9f]|\A\.*\Z")
 _URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 _SIGNATURES = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-goog-signature"})
 
@@ -65,6 +66,20 @@ def _check_place(place: str, policy: RefPolicy, pointer: str) -> None:
         raise _forbidden(pointer, f"{place!r} is not on the list of allowed places")
     if not policy.allow_private_addresses and is_private_address(place):
         raise _forbidden(pointer, f"{place!r} is a private address")
+
+
+def tenant_folder(tenant_id: str) -> str:
+    """The segment of a uri that is the folder of a tenant.
+
+    Decoded once, as a uri is, it is the tenant. One that cannot name a folder, as `..` or `a/b`, is
+    encoded twice, so that what is decoded once still can. So is one with a percent sign, for no two
+    tenants share a folder.
+    """
+    name = tenant_id
+    if _NO_FOLDER.search(tenant_id):
+        encoded = quote(tenant_id, safe="")
+        name = encoded if encoded.strip(".") else encoded.replace(".", "%2E")
+    return quote(name, safe="")
 
 
 def check_no_credentials(value: Any, pointer: str) -> None:

@@ -19,6 +19,7 @@ from lucius_contract.canonical import pointer_to
 from lucius_contract.errors import ERRORS, ErrorCode, WrittenBy
 from lucius_contract.messages import FailureClass, ResultStatus
 from lucius_logs.masking import shown_text
+from lucius_outbox.redaction import MAX_ERROR
 from lucius_sdk.faults import code_of
 
 __all__ = [
@@ -34,8 +35,8 @@ __all__ = [
     "code_prefix",
 ]
 
-MESSAGE_LIMIT = 1_000
-"""Characters; what the masking of texts leaves of a longer one."""
+MESSAGE_LIMIT = MAX_ERROR
+"""Characters of a message; the masking of texts cuts longer ones there."""
 _LOOKED_AT = 8 * MESSAGE_LIMIT
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,127}")
 _NOT_IN_NAME = re.compile(r"[^A-Z0-9]+")

@@ -38,8 +38,7 @@ STEP_FIELDS = (
     "correlation_id",
     "step_type",
 )
-_NOTHING: Fields = {}
-_current: ContextVar[Fields] = ContextVar("lucius_step", default=_NOTHING)
+_current: ContextVar[Directive | None] = ContextVar("lucius_step", default=None)
 
 
 def configure_logs(level: str, format: LogFormat, stream: TextIO | None = None) -> None:
@@ -63,29 +62,33 @@ def step_fields(directive: Directive) -> Fields:
 
 
 class StepLogger(logging.LoggerAdapter[logging.Logger]):
-    """Its fields are on each record, beside those that a call gives."""
+    """The fields of its directive are on each record, beside those that a call gives."""
+
+    def __init__(self, logger: logging.Logger, directive: Directive) -> None:
+        super().__init__(logger)
+        self._directive = directive
 
     def process(
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:
-        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **step_fields(self._directive)}
         return msg, kwargs
 
 
 def step_logger(directive: Directive, name: str = "lucius_sdk.step") -> StepLogger:
-    return StepLogger(logging.getLogger(name), step_fields(directive))
+    return StepLogger(logging.getLogger(name), directive)
 
 
 @contextmanager
 def step_logs(directive: Directive) -> Iterator[None]:
     """Within, every record of the process's logs names the directive."""
-    fields = _current.set(step_fields(directive))
+    current = _current.set(directive)
     correlated = correlation.set(directive.correlation_id)
     try:
         yield
     finally:
         correlation.reset(correlated)
-        _current.reset(fields)
+        _current.reset(current)
 
 
 class StepFields(logging.Filter):
@@ -107,5 +110,8 @@ def _with_step(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def _missing(record: logging.LogRecord) -> dict[str, object]:
+    directive = _current.get()
+    if directive is None:
+        return {}
     there = vars(record)
-    return {name: value for name, value in _current.get().items() if name not in there}
+    return {name: value for name, value in step_fields(directive).items() if name not in there}

@@ -82,6 +82,7 @@ class Tracing:
         provider: TracerProvider | None = None,
         random_bits: RandomBits = secrets.randbits,
     ) -> None:
+        self._has_provider = provider is not None
         self._tracer = trace.get_tracer("lucius_sdk", tracer_provider=provider)
         self._random_bits = random_bits
 
@@ -112,6 +113,8 @@ class Tracing:
 
     def _begun(self, directive: Directive) -> Span:
         parent = _parent(directive.traceparent)
+        if not self._has_provider and _is_free():
+            return NonRecordingSpan(self._child(parent))
         span = self._recorded(directive, parent)
         own = span.get_span_context()
         # Without a recorder the API hands the parent back, which is not ours to name.

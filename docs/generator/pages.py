@@ -100,7 +100,8 @@ def _errors() -> str:
         "## Answers of the API",
         table(header, rows(WrittenBy.API)),
         "## Failures that a service reports",
-        "A service may add its own codes; they begin with its name, as in `ocr.NO_TEXT`.",
+        "A service may add its own codes: capitals, digits and underscores that begin with its"
+        " name, as in `OCR_NO_TEXT` of `ocr` and `PAGE_SPLIT_NO_PAGES` of `page-split`.",
         table(header, rows(WrittenBy.SERVICE)),
         "## Failures that the orchestrator writes",
         table(header, rows(WrittenBy.ORCHESTRATOR)),

@@ -4,6 +4,7 @@ from docs.generator.markdown import codes, events_table, metrics_table, page, ta
 from lucius_sdk import health, readiness, tracing
 from lucius_sdk.logs import STEP_FIELDS
 from lucius_sdk.metrics import METRICS
+from lucius_sdk.runtime import events
 
 
 def service_operations_page() -> str:
@@ -20,7 +21,7 @@ def service_operations_page() -> str:
         "## Log events",
         "Every line has `time`, `level`, `logger`, `event` and `correlation_id`. While a directive"
         f" is worked on it has {codes(STEP_FIELDS)}, whoever writes it.",
-        events_table((*health.EVENTS, *tracing.EVENTS)),
+        events_table((*events.EVENTS, *health.EVENTS, *tracing.EVENTS)),
     )
 
 

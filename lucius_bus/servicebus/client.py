@@ -130,3 +130,17 @@ def _tune(receiver: Receiver, patience: float) -> None:
         receiver._further_pull_receive_timeout = patience
     if hasattr(receiver, "_receive_context"):
         receiver._receive_context = _Always()
+
+
+def arrived(receiver: Receiver) -> int:
+    """How many messages the client has that no receive has asked it for yet."""
+    handler = getattr(receiver, "_handler", None)
+    messages = getattr(handler, "_received_messages", None)
+    return 0 if messages is None else int(messages.qsize())
+
+
+def read_patiently(receiver: Receiver, seconds: float) -> None:
+    """Until something comes, rather than look every few milliseconds whether it did."""
+    handler: Any = getattr(receiver, "_handler", None)
+    if hasattr(handler, "_socket_timeout"):
+        handler._socket_timeout = seconds

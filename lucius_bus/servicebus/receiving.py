@@ -2,7 +2,7 @@
 
 The client does one thing at a time well: settlements side by side, or beside a receive that waits,
 hold each other up for as long as a read lasts. So settlements and renewals wait in a line here and
-run one after the other between short looks for messages.
+run one after the other between looks for messages; a look that waits gives way to them.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from azure.servicebus import ServiceBusReceivedMessage
 
 from lucius_bus.port import BusError, BusUnavailable, Delivery, Misused
-from lucius_bus.servicebus.client import Receiver
+from lucius_bus.servicebus.client import Receiver, arrived, read_patiently
 from lucius_bus.servicebus.errors import Failure, Meaning
 from lucius_bus.servicebus.link import Link
 from lucius_bus.servicebus.messages import delivery_of
@@ -27,6 +27,7 @@ from lucius_bus.waiting import until_set
 
 Verb = Callable[[Receiver, ServiceBusReceivedMessage], Awaitable[datetime | None]]
 _FOREVER = timedelta(days=1)
+_FEW = 256
 
 
 class _Settlement(NamedTuple):
@@ -56,7 +57,9 @@ class SubscriptionReceiver:
         self._requests = Requests(clock)
         self._settlements: deque[_Settlement] = deque()
         self._held: dict[ServiceBusReceivedMessage, datetime] = {}
+        self._prune_at = _FEW
         self._has_work = asyncio.Event()
+        self._looking: asyncio.Future[list[ServiceBusReceivedMessage]] | None = None
         self._is_closing = False
         self._owner = asyncio.create_task(self._run())
 
@@ -72,12 +75,14 @@ class SubscriptionReceiver:
         settlement = _Settlement(message, verb, asyncio.get_running_loop().create_future())
         self._settlements.append(settlement)
         self._has_work.set()
+        self._interrupt()
         return await settlement.future
 
     async def close(self) -> None:
         self._is_closing = True
         self._link.stop()
         self._has_work.set()
+        self._interrupt()
         await self._owner
 
     async def _run(self) -> None:
@@ -118,24 +123,46 @@ class SubscriptionReceiver:
         self._requests.end(looked)
 
     async def _fetch(self, receiver: Receiver) -> None:
-        """What has come is ours whatever happens next."""
-        wanted = self._requests.wanted()
-        self._arrive(await receiver.receive_messages(wanted, self._longest_look()))
+        """What has come is ours whatever happens next. A look that waits is given up for a
+        settlement: until the first message comes it has nothing to lose."""
+        wanted, ready = self._requests.wanted(), arrived(receiver)
+        shortest = self._settings.shortest_wait
+        if ready:
+            count = min(wanted, ready)
+            self._arrive(await receiver.receive_messages(count, shortest.total_seconds()))
+            if self._requests.spare:
+                return
+        longest = max(min(self._settings.longest_look, self._requests.left()), shortest)
+        seconds = longest.total_seconds()
+        read_patiently(receiver, seconds)
+        self._looking = asyncio.ensure_future(receiver.receive_messages(wanted, seconds))
+        try:
+            await asyncio.wait({self._looking})
+        finally:
+            looking, self._looking = self._looking, None
+            looking.cancel()
+        if not looking.cancelled():
+            self._arrive(looking.result())
 
-    def _longest_look(self) -> float:
-        """While something is held, a settlement may come and must not wait for long."""
-        now, shortest = self._clock(), self._settings.shortest_wait
-        self._held = {one: until for one, until in self._held.items() if until > now}
-        longest = shortest if self._held else self._settings.longest_look
-        return max(min(longest, self._requests.left()), shortest).total_seconds()
+    def _interrupt(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
 
     def _arrive(self, messages: list[ServiceBusReceivedMessage]) -> None:
+        """What has lain in the client for longer than its lock is not ours any more."""
+        now = self._clock()
         for message in messages:
-            self._requests.spare.append(delivery_of(message, self._topic, self._subscription))
+            delivery = delivery_of(message, self._topic, self._subscription)
+            if delivery.locked_until > now:
+                self._requests.spare.append(delivery)
 
     def _hold(self, delivery: Delivery) -> None:
         assert isinstance(delivery.token, ServiceBusReceivedMessage)
         self._held[delivery.token] = delivery.locked_until
+        if len(self._held) >= self._prune_at:
+            now = self._clock()
+            self._held = {one: until for one, until in self._held.items() if until > now}
+            self._prune_at = max(2 * len(self._held), _FEW)
 
     async def _settle(self, settlement: _Settlement) -> None:
         message, verb, future = settlement

@@ -7,8 +7,7 @@ from datetime import timedelta
 @dataclass(frozen=True, slots=True)
 class ServiceBusSettings:
     """`shortest_wait` is how long a look lasts for somebody who does not want to wait, and how long
-    a settlement may have to wait for a look to end; `longest_look` is how long one lasts while
-    nothing is held that could be settled.
+    it is waited for more messages after the first; `longest_look` is how long one lasts at most.
 
     An attempt to connect, to send or to settle ends after `attempt_timeout`. When a connection
     cannot be made, the next attempt is made after `first_pause`, then twice that, and so on up to

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from lucius_contract.canonical import idempotency_hash, pointer_to
 from lucius_contract.envelope import Envelope
 from lucius_contract.errors import ContractError, ErrorCode, Problem
+from lucius_contract.refs import tenant_folder
 from lucius_contract.routing import Mode, Route, resolve_mode, route
 from lucius_orchestrator.domain.aggregate import Engine, JsonObject
 from lucius_orchestrator.domain.creation import JobPlan, StepPlan
@@ -201,8 +201,5 @@ def limits_of(tenant: TenantConfig, defaults: GlobalConfig, mode: Mode) -> Limit
 
 
 def _tenant_folder(settings: PlanSettings, tenant_id: str) -> str:
-    """A tenant called `..` must not lead out of the folder, so its dots are encoded as well."""
-    name = quote(tenant_id, safe="")
-    if not name.strip("."):
-        name = name.replace(".", "%2E")
-    return f"{settings.workspace_root.rstrip('/')}/{settings.system}/{name}/"
+    root, name = settings.workspace_root.rstrip("/"), tenant_folder(tenant_id)
+    return f"{root}/{settings.system}/{name}/"

@@ -31,7 +31,8 @@ def open_store(url: str, *, retention: timedelta = RETENTION) -> DedupStore:
 def _sqlite(rest: str, retention: timedelta) -> DedupStore:
     from lucius_sdk.idempotency_store.sqlite import SqliteStore
 
-    path = rest.removeprefix("//") if rest.startswith("///") else rest
+    # Some tools write four slashes for an absolute path; a path that begins with two is none.
+    path = f"/{rest.lstrip('/')}" if rest.startswith("///") else rest
     if path in ("", ":memory:") or path.startswith("//") or path.endswith("/"):
         raise ValueError(f"sqlite: wants the path of a file: {_ALLOWED}")
     return SqliteStore(Path(path), retention)

@@ -19,7 +19,8 @@ _NAMES = ("jobId", "stepId", "tenant_id", "lease_id")
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """`properties` are those of the message on the bus. What is shown of it hides the lease."""
+    """`properties` are those of the message on the bus: for people and filters, and few, since
+    each costs as much as the rest of a small message. What is shown of it hides the lease."""
 
     type: MessageType
     body: bytes = field(repr=False)
@@ -40,13 +41,7 @@ def outgoing(message: Reply) -> Outgoing:
     """`ContractError` (TOO_LARGE) for one that nobody would take."""
     body = message.to_bytes()
     _check_size(body)
-    properties: dict[str, str | int] = {
-        "type": message.type.value,
-        "jobId": message.job_id,
-        "stepId": message.step_id,
-        "tenant_id": message.tenant_id,
-        "attempt_no": message.attempt_no,
-    }
+    properties: dict[str, str | int] = {"type": message.type.value, "jobId": message.job_id}
     return _with_trace(message.type, body, bus_message_id(message), message.traceparent, properties)
 
 

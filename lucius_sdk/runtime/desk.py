@@ -15,6 +15,7 @@ from lucius_sdk.directive_model import Directive, DirectiveRefused, read_directi
 from lucius_sdk.idempotency_store import StepKey
 from lucius_sdk.metrics import StepOutcome
 from lucius_sdk.runtime.parts import Parts, Slot, Slots
+from lucius_sdk.runtime.rounds import Rounds
 from lucius_sdk.runtime.step import Step
 
 _log = logging.getLogger("lucius_sdk")
@@ -23,6 +24,7 @@ _log = logging.getLogger("lucius_sdk")
 class Desk:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._rounds = Rounds(parts.clock)
         self._steps: dict[StepKey, Step] = {}
         self._tasks: dict[asyncio.Task[None], Step | None] = {}
 
@@ -76,9 +78,11 @@ class Desk:
         self._begin(self._live(step), step)
 
     async def _live(self, step: Step) -> None:
+        self._rounds.add(step)
         try:
             await step.live()
         finally:
+            self._rounds.remove(step)
             if self._steps.get(step.key) is step:
                 del self._steps[step.key]
 

@@ -5,8 +5,7 @@ must not be torn in the middle, as a write to the dedup store, is let through fi
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from lucius_sdk.context import StopReason
 
@@ -18,7 +17,13 @@ class StepStopped(Exception):
 
 
 class Interruption:
-    """Of one task. The first reason counts."""
+    """Of one task. The first reason counts.
+
+    Used in a `with` statement: what the task waits for within may be given up, and then
+    `StepStopped` comes out of it.
+    """
+
+    __slots__ = ("_waiting", "reason")
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
@@ -34,18 +39,21 @@ class Interruption:
         if self.reason is not None:
             raise StepStopped(self.reason)
 
-    @contextmanager
-    def allowed(self) -> Iterator[None]:
-        """What the task waits for within may be given up: `StepStopped`."""
+    def __enter__(self) -> None:
         self.check()
-        task = self._waiting = asyncio.current_task()
-        try:
-            yield
-        except asyncio.CancelledError:
-            if self.reason is None or task is None:
-                raise
+        self._waiting = asyncio.current_task()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        task, self._waiting = self._waiting, None
+        if self.reason is None:
+            return
+        if kind is asyncio.CancelledError and task is not None:
             task.uncancel()
             raise StepStopped(self.reason) from None
-        finally:
-            self._waiting = None
-        self.check()
+        if kind is None:
+            raise StepStopped(self.reason)

@@ -6,11 +6,12 @@ meanwhile. All of them are kept until the step is settled, and then settled alik
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from lucius_bus.port import Bus, BusError, Delivery, LockLost
-from lucius_sdk.clock import Clock, Timer
+from lucius_sdk.clock import Clock
 from lucius_sdk.metrics import StepMetrics
 
 _log = logging.getLogger("lucius_sdk")
@@ -34,13 +35,19 @@ class MessageLocks:
         self._metrics = metrics
         self._on_renewed = on_renewed
         self._held: list[Delivery] = []
-        self._timer: Timer | None = None
+        self._due = math.inf
         self._renewal: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def add(self, delivery: Delivery) -> None:
         self._held.append(delivery)
         self._rest(2)
+
+    def visit(self, now: float) -> None:
+        """Renew what is due."""
+        if now >= self._due:
+            self._due = math.inf
+            self._renewal = asyncio.create_task(self._renew())
 
     @property
     def until(self) -> datetime:
@@ -59,8 +66,7 @@ class MessageLocks:
     async def close(self) -> None:
         """Renew nothing any more."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._due = math.inf
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
@@ -78,17 +84,12 @@ class MessageLocks:
 
     def _rest(self, parts: int) -> None:
         """Until a part of the time that the shortest lock has left is over."""
-        if self._timer is not None:
-            self._timer.cancel()
         if self._is_closed or not self._held:
+            self._due = math.inf
             return
         left = min(one.locked_until for one in self._held) - self._clock.now()
         pause = max(left.total_seconds() / parts, _SHORTEST_PAUSE)
-        self._timer = self._clock.call_later(pause, self._begin)
-
-    def _begin(self) -> None:
-        if self._renewal is None or self._renewal.done():
-            self._renewal = asyncio.create_task(self._renew())
+        self._due = self._clock.monotonic() + pause
 
     async def _renew(self) -> None:
         renewed = [await self._renew_one(delivery) for delivery in list(self._held)]

@@ -53,8 +53,8 @@ def failed(directive: Directive, now: datetime, traceparent: str, failure: Failu
 
 def _identity(directive: Directive, now: datetime, traceparent: str) -> dict[str, Any]:
     return {
-        "jobId": directive.job_id,
-        "stepId": directive.step_id,
+        "job_id": directive.job_id,
+        "step_id": directive.step_id,
         "tenant_id": directive.tenant_id,
         "attempt_no": directive.attempt_no,
         "lease_id": directive.lease_id,

@@ -1,6 +1,7 @@
 """A service as a process: settings from the environment, signals, health, a clean end."""
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -45,6 +46,7 @@ def run(service: Service, environ: Mapping[str, str]) -> int:
         _log.warning("settings.remark", extra={"remark": warning})
     try:
         import uvloop
+
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(service, name, settings, environ))
     except (OSError, ValueError, StoreError, MissingPackage) as error:
@@ -109,6 +111,7 @@ async def _running(
         await health.start()
         stack.push_async_callback(health.stop)
         await runtime.start()
+        gc.freeze()  # what was loaded so far stays: it need not be looked through again and again
         try:
             yield health
         finally:

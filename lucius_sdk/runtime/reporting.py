@@ -26,8 +26,8 @@ async def report(
     assert result is not None
     parts.metrics.unreported(1)
     try:
-        with interruption.allowed():
-            answer = await parts.results.report(result.address, result.body, None, until)
+        with interruption:
+            answer = await parts.results.report(result.address, result.body, until)
     finally:
         parts.metrics.unreported(-1)
     assert answer is not None
@@ -45,5 +45,5 @@ async def trying(parts: Parts, interruption: Interruption, verb: Callable[[], Aw
             return await verb()
         except StoreUnavailable as error:
             _log.warning("store.unavailable", extra={"error": str(error)})
-        with interruption.allowed():
+        with interruption:
             await parts.clock.sleep(_PAUSE)

@@ -36,6 +36,7 @@ from lucius_sdk.idempotency_store import (
     StoreError,
     Superseded,
 )
+from lucius_sdk.logs import step_logs
 from lucius_sdk.metrics import StepOutcome
 from lucius_sdk.replies.outgoing import outgoing
 from lucius_sdk.runtime import messages
@@ -98,6 +99,11 @@ class Step:
             self._interruption.stop(reason)
         else:
             self._work.stop(reason)
+
+    def visit(self, now: float) -> None:
+        self._locks.visit(now)
+        if self._work is not None:
+            self._work.visit(now)
 
     async def live(self) -> None:
         """Until it is settled. It does not raise: what goes wrong is logged, and the message is
@@ -163,7 +169,7 @@ class Step:
         self.is_waiting = True
         self._parts.metrics.waiting(1)
         try:
-            with self._interruption.allowed():
+            with self._interruption:
                 await self._clock.sleep(min(max(left, _SHORTEST_WAIT), _LONGEST_WAIT))
         finally:
             self.is_waiting = False
@@ -171,11 +177,11 @@ class Step:
 
     async def _result(self, claim: HeldClaim, kind: ClaimKind) -> Result:
         directive = self.directive
-        with self._parts.tracing.step_span(directive) as span:
+        with step_logs(directive), self._parts.tracing.step_span(directive) as span:
             if kind is ClaimKind.CRASH_LOOP:
                 now = self._clock.now()
                 return messages.failed(directive, now, span.traceparent, _CRASH_LOOP)
-            with self._interruption.allowed():
+            with self._interruption:
                 await self._slot.take()
             stop, slot, trace = self._interruption, self._slot, span.traceparent
             work = Work(self._parts, directive, claim, self._deadline, stop, slot, trace)

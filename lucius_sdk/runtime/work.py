@@ -6,12 +6,12 @@ runtime's own loop, whatever the team's code does.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import math
+from collections.abc import Coroutine
 from typing import Any
 
 from lucius_contract.messages import Directive, MessageType, Result
 from lucius_sdk.addresses import ReplyAddress
-from lucius_sdk.clock import Timer
 from lucius_sdk.context import StepContext, StopReason, WorkState
 from lucius_sdk.directive_model import read_payload
 from lucius_sdk.error_model import StepError, classify
@@ -55,9 +55,11 @@ class Work:
         self._slot = slot
         self._traceparent = traceparent
         self._state = WorkState(deadline.at)
-        self._running: asyncio.Task[HandlerReturn] | None = None
+        self._running: asyncio.Future[HandlerReturn] | None = None
+        self._answered: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timers: dict[str, Timer] = {}
+        self._is_over = False
+        self._work_by = self._store_ack_at = self._beat_at = math.inf
 
     @property
     def is_running(self) -> bool:
@@ -66,14 +68,30 @@ class Work:
 
     async def perform(self) -> Result:
         """The RESULT of the attempt. `StepStopped` if there must not be one."""
-        self._later("deadline", self._deadline.left, self._check_deadline)
         await self._acknowledge()
-        self._later("acked", _ACKED_AFTER, lambda: self._begin(self._store_ack()))
-        self._later("heartbeat", self._directive.heartbeat_seconds, self._beat)
+        now = self._clock.monotonic()
+        self._store_ack_at = now + _ACKED_AFTER
+        self._beat_at = now + self._directive.heartbeat_seconds
         result = await self._handle()
         if self._deadline.has_passed:
             raise StepStopped(StopReason.DEADLINE_PASSED)
         return result
+
+    def visit(self, now: float) -> None:
+        """Do what is due."""
+        if self._is_over:
+            return
+        if now >= self._work_by:
+            self._work_by = math.inf
+            self._set_answered()
+        if now >= self._store_ack_at:
+            self._store_ack_at = math.inf
+            self._begin(self._store_ack())
+        if now >= self._beat_at:
+            self._beat_at += self._directive.heartbeat_seconds
+            self._begin(self._send_heartbeat())
+        if now > self._deadline.monotonic:
+            self.stop(StopReason.DEADLINE_PASSED)
 
     def stop(self, reason: StopReason) -> None:
         """The handler is told, and not waited for."""
@@ -81,9 +99,8 @@ class Work:
         self._interruption.stop(reason)
 
     async def close(self) -> None:
-        """No timer rings any more, and nothing is sent beside."""
-        for timer in self._timers.values():
-            timer.cancel()
+        """Nothing is sent beside any more."""
+        self._is_over = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -91,25 +108,25 @@ class Work:
 
     async def _acknowledge(self) -> None:
         """Work begins when the first ACK is answered, or when that takes too long."""
-        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._begin(self._send_ack(answered))
-        timer = self._clock.call_later(self._parts.ack_seconds, lambda: _set(answered))
-        try:
-            with self._interruption.allowed():
-                await answered
-        finally:
-            timer.cancel()
+        self._answered = asyncio.get_running_loop().create_future()
+        self._work_by = self._clock.monotonic() + self._parts.ack_seconds
+        self._begin(self._send_ack())
+        with self._interruption:
+            await self._answered
+        self._work_by = math.inf
 
-    async def _send_ack(self, answered: "asyncio.Future[None]") -> None:
+    async def _send_ack(self) -> None:
         reply = outgoing(messages.ack(self._directive, self._clock.now(), self._traceparent))
-        sent = self._clock.monotonic()
+        sent, deadline = self._clock.monotonic(), self._deadline
         try:
-            answer = await self._parts.acks.ack(
-                self._address, reply, lambda: self._deadline.monotonic
-            )
+            answer = await self._parts.acks.ack(self._address, reply, lambda: deadline.monotonic)
             self._heed(MessageType.ACK, answer, sent)
         finally:
-            _set(answered)
+            self._set_answered()
+
+    def _set_answered(self) -> None:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_result(None)
 
     async def _store_ack(self) -> None:
         """For whoever takes over: that it was acknowledged, and until when there is time."""
@@ -119,10 +136,6 @@ class Work:
             self.stop(StopReason.SUPERSEDED)
         except StoreError as error:  # the deadline is stored again with the next renewal
             _log.warning("store.unavailable", extra={"error": str(error)})
-
-    def _beat(self) -> None:
-        self._begin(self._send_heartbeat())
-        self._later("heartbeat", self._directive.heartbeat_seconds, self._beat)
 
     async def _send_heartbeat(self) -> None:
         """Until the next one is due, which says more."""
@@ -151,12 +164,6 @@ class Work:
         if answer.cancel_requested:
             self._state.request_cancel()
 
-    def _check_deadline(self) -> None:
-        if self._deadline.left > 0:
-            self._later("deadline", self._deadline.left, self._check_deadline)
-        else:
-            self.stop(StopReason.DEADLINE_PASSED)
-
     async def _handle(self) -> Result:
         handler = self._parts.service.handler_of(self._directive)
         try:
@@ -183,9 +190,9 @@ class Work:
     async def _run(self, handler: StepHandler[Any], context: StepContext[Any]) -> HandlerReturn:
         began = self._clock.monotonic()
         self._parts.metrics.running(1)
-        running = self._running = asyncio.create_task(self._parts.pool.run(handler, context))
+        running = self._running = self._parts.pool.submit(handler, context)
         running.add_done_callback(lambda _: self._ended(began))
-        with self._interruption.allowed():
+        with self._interruption:
             return await asyncio.shield(running)
 
     def _ended(self, began: float) -> None:
@@ -211,13 +218,3 @@ class Work:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("reply.broken", exc_info=error)
-
-    def _later(self, name: str, seconds: float, callback: Callable[[], None]) -> None:
-        if name in self._timers:
-            self._timers[name].cancel()
-        self._timers[name] = self._clock.call_later(seconds, callback)
-
-
-def _set(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

@@ -38,7 +38,8 @@ class ServiceBusConsumer:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._failures: dict[int, BusError] = {}
         self._resting: Timer | None = None
-        self._planned: asyncio.TimerHandle | None = None
+        self._gathering: asyncio.TimerHandle | None = None
+        self._is_planned = False
         self._is_stopped = True
 
     def start(self) -> None:
@@ -87,19 +88,21 @@ class ServiceBusConsumer:
         """Once for all slots that are freed about now: directives in batches cost less."""
         self._serve()
         if self._schedule.is_worth_a_look:
-            self._plan(0.0)
-        elif self._planned is None:
-            self._plan(_GATHERING)
+            self._gathering_ends()
+        elif self._gathering is None:
+            loop = asyncio.get_running_loop()
+            self._gathering = loop.call_later(_GATHERING, self._gathering_ends)
 
-    def _plan(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        if self._planned is None or self._planned.when() > loop.time() + seconds:
-            if self._planned is not None:
-                self._planned.cancel()
-            self._planned = loop.call_later(seconds, self._look)
+    def _gathering_ends(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        if not self._is_planned:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
-        self._planned = None
+        self._is_planned = False
         self._serve()
         if self._is_stopped:
             return

@@ -6,9 +6,10 @@ shared among the hot lanes, one lane after the other, so that a tenant with much
 does not keep others from being served.
 
 A cold lane is looked at for one directive. While slots are plenty, all of them are, and the looks
-last long. When slots are contended, a look at a cold lane keeps a slot from work that is known to
-wait: the looks are short, go around the lanes, and use about a quarter of one slot's time, or an
-eighth of all slots. So a directive on a quiet lane is found within a few handler times.
+last long; with fewer slots than lanes they are shorter, so that going around takes as long. When
+slots are contended, a look at a cold lane keeps a slot from work that is known to wait: the looks
+are short, go around the lanes, and use about a quarter of one slot's time, or an eighth of all
+slots. So a directive on a quiet lane is found within a few handler times.
 """
 
 from collections.abc import Iterable
@@ -107,7 +108,8 @@ class LaneSchedule:
 
     def _cold_now(self, cold: list[_Lane]) -> list[Look]:
         if not self._is_contended():
-            return [self._begin(lane, 1, LONG_LOOK) for lane in cold[: self._free]]
+            wait = max(LONG_LOOK * min(self._slots / len(self._lanes), 1.0), SHORT_LOOK)
+            return [self._begin(lane, 1, wait) for lane in cold[: self._free]]
         room = max(1, self._slots // _COLD_SHARE) - self._cold_looks
         count = max(0, min(room, self._free, int(self._cold_credit)))
         looks = [self._begin(lane, 1, SHORT_LOOK) for lane in cold[:count]]

@@ -6,9 +6,10 @@ What an address might hide is never shown again: people put credentials into the
 import re
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from lucius_contract.routing import LANES as LANE_COUNT
+from lucius_sdk.error_model import NonRetryableError
+from lucius_sdk.workspace_io.uris import file_path
 from lucius_settings.kinds import Kind, Refused, entries, matching, must
 from lucius_settings.secret import MASK, Secret
 
@@ -21,19 +22,24 @@ SERVICE = matching(
 )
 
 
-def _folder(text: str, rule: str) -> Path:
-    if not _SCHEME.match(text):
+def _folder(text: str, rule: str, doing: str) -> Path:
+    """A uri is read as the refs below it will be, so that what is accepted here works there."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
         return Path(text)
-    parts = urlsplit(text)
-    path = unquote(parts.path)
-    is_local = parts.scheme == "file" and parts.netloc in ("", "localhost")
-    if not is_local or not path.strip("/") or "\0" in path or "?" in text or "#" in text:
-        raise Refused(f"is no folder that can be used; must be {rule}")
-    return Path(path)
+    if scheme[0].lower() != "file:":
+        raise Refused(f"is no file uri, and this version {doing} files only; must be {rule}")
+    try:
+        path = file_path(text)
+    except NonRetryableError as error:
+        raise Refused(f"is no folder that can be used; must be {rule}") from error
+    if path == Path("/"):
+        raise Refused(f"names no folder; must be {rule}")
+    return path
 
 
 def _read_folder(text: str) -> Path:
-    return _folder(text, FOLDER.rule)
+    return _folder(text, FOLDER.rule, "writes to")
 
 
 FOLDER = Kind("a folder of this machine, as a path or as a uri like file:///srv/work", _read_folder)
@@ -41,7 +47,7 @@ FOLDER = Kind("a folder of this machine, as a path or as a uri like file:///srv/
 
 def _read_folders(text: str) -> tuple[Path, ...]:
     rule = FOLDERS.rule
-    return tuple(dict.fromkeys(_folder(entry, rule) for entry in entries(text, rule)))
+    return tuple(dict.fromkeys(_folder(entry, rule, "reads from") for entry in entries(text, rule)))
 
 
 FOLDERS = Kind(

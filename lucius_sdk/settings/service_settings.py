@@ -22,7 +22,6 @@ class ServiceSettings:
     servicebus_connection: Secret | None
     servicebus_namespace: str | None
     lanes: tuple[int, ...]
-    system: str
     workspace_root: Path
     input_roots: tuple[Path, ...]
     dedup_store: Secret

@@ -9,7 +9,7 @@ from lucius_sdk.settings.orchestrator import OF_THE_ORCHESTRATOR
 from lucius_settings.connections import CONNECTION, NAMESPACE
 from lucius_settings.hosts import HOST
 from lucius_settings.info import SettingInfo
-from lucius_settings.kinds import in_seconds, matching, one_of, seconds, whole
+from lucius_settings.kinds import in_seconds, one_of, seconds, whole
 
 _HOUR = timedelta(hours=1)
 _LOCAL_BUS = "the emulator of `lucius up` on this machine, at its usual port"
@@ -63,16 +63,6 @@ _PLACES = (
         FOLDERS,
         None,
         "Folders from which `file` refs may be read besides the workspace.",
-    ),
-    SettingInfo(
-        "LUCIUS_SYSTEM",
-        "system",
-        matching(
-            r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
-            "1 to 64 letters, digits, dots, underscores or hyphens, a letter or digit first",
-        ),
-        "lucius",
-        "The folder below the workspace root that holds the folders of tenants.",
     ),
     SettingInfo(
         "LUCIUS_DEDUP_STORE",

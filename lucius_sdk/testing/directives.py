@@ -5,6 +5,7 @@ from typing import Any
 
 from lucius_bus.port import BusMessage
 from lucius_contract.messages import Directive, bus_message_id, directive_properties
+from lucius_contract.refs import tenant_folder
 from lucius_contract.routing import lane_of, normalise, partition_key
 
 LEASE = timedelta(minutes=15)
@@ -17,6 +18,7 @@ def make_directive(now: datetime, folder: str, **members: Any) -> Directive:
     tenant = members.get("tenant_id", "tenant")
     job = members.get("jobId", "job_1")
     key = normalise(tenant)
+    own = f"{tenant_folder(tenant)}/{job}"
     document = {
         "type": "DIRECTIVE",
         "jobId": job,
@@ -27,7 +29,7 @@ def make_directive(now: datetime, folder: str, **members: Any) -> Directive:
         "protocol_id": "test",
         "step_type": "TEST",
         "input_ref": {"uri": f"{folder}/input"},
-        "workspace_ref": {"uri": f"{folder}/lucius/{key}/{job}/"},
+        "workspace_ref": {"uri": f"{folder}/lucius/{own}/"},
         "output_ref": {"uri": f"{folder}/output"},
         "payload": {},
         "mode": "DEFAULT",

@@ -13,15 +13,15 @@ from typing import Any
 from lucius_bus.memory import MemoryBus
 from lucius_bus.topology import lane_topology
 from lucius_contract.documents import Artifact
-from lucius_contract.messages import Directive, Heartbeat, Result, StepError
+from lucius_contract.messages import Directive, Progress, Result, StepError
 from lucius_contract.routing import directive_topic
 from lucius_sdk.idempotency_store import MemoryStore
-from lucius_sdk.replies.answers import Answer, Verdict
 from lucius_sdk.runtime.runtime import Limits, ServiceRuntime
 from lucius_sdk.service import Service
 from lucius_sdk.testing.clock import FakeClock
 from lucius_sdk.testing.directives import directive_message, make_directive
-from lucius_sdk.testing.replies import Answering, RecordedReplies
+from lucius_sdk.testing.replies import RecordedReplies
+from lucius_sdk.testing.watching import Watch
 from lucius_sdk.workspace_io import LocalStorage, Storages
 
 _DEADLINE = 60.0
@@ -36,11 +36,12 @@ class StepRun:
     """What came of a directive."""
 
     result: Result
-    heartbeats: tuple[Heartbeat, ...]
     files: Mapping[str, bytes]
     """Content of the artifacts, by name."""
     published: bytes | None
     """What was put where `output_ref` says."""
+    progress: Progress | None
+    """What the handler told last, as a heartbeat would carry it."""
 
     @property
     def status(self) -> str:
@@ -79,9 +80,10 @@ def run_step(
 ) -> StepRun:
     """Run the service's handler on a directive with this payload and input, and see what it says.
 
-    `step_type` is needed where the service has several. With `cancel` the job is cancelled as soon
-    as the work begins. Further `members` of the directive go by their names on the wire, as
-    `attempt_no=2`. In an `async def` test use `arun_step`.
+    `step_type` is needed where the service has several. With `cancel` the job is cancelled when
+    the handler has begun, before its first line: a plain `def` meets that at its next look at the
+    context, an `async def` where it waits next. Further `members` of the directive go by their
+    names on the wire, as `attempt_no=2`. In an `async def` test use `arun_step`.
     """
     work = arun_step(
         service, payload, input, prior=prior, step_type=step_type, cancel=cancel, **members
@@ -107,9 +109,9 @@ async def arun_step(
         members["payload"] = dict(payload or {})
         members["prior_artifacts"] = _write_prior(folder, prior or {})
         directive = make_directive(clock.now(), folder.as_uri(), **members)
-        replies = RecordedReplies(_answering(cancel))
-        await _run(service, directive, replies, folder, clock)
-        return _outcome(folder, replies)
+        watch, replies = Watch(service, cancel=cancel), RecordedReplies()
+        await _run(watch.service, directive, replies, folder, clock)
+        return _outcome(folder, replies, watch.progress)
 
 
 async def _run(
@@ -143,10 +145,6 @@ def _only_step_type(service: Service) -> str:
     return names[0]
 
 
-def _answering(cancel: bool) -> Answering:
-    return lambda _: Answer(Verdict.APPLIED, cancel_requested=cancel)
-
-
 def _write_prior(folder: Path, prior: Prior) -> dict[str, list[dict[str, Any]]]:
     return {
         step_type: [
@@ -164,7 +162,7 @@ def _write_one(folder: Path, name: str, data: bytes) -> dict[str, Any]:
     return {"name": name, "uri": path.as_uri(), "sha256": digest, "size": len(data)}
 
 
-def _outcome(folder: Path, replies: RecordedReplies) -> StepRun:
+def _outcome(folder: Path, replies: RecordedReplies, progress: Progress | None) -> StepRun:
     (result,) = replies.results
     storage = LocalStorage(folder)
     files = {}
@@ -173,4 +171,4 @@ def _outcome(folder: Path, replies: RecordedReplies) -> StepRun:
             files[artifact.name] = stream.read()
     output = folder / "output"
     published = output.read_bytes() if output.exists() else None
-    return StepRun(result, tuple(replies.heartbeats), files, published)
+    return StepRun(result, files, published, progress)

@@ -1,6 +1,7 @@
 """`ctx.input` and `ctx.prior`: what a step reads."""
 
 import asyncio
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
@@ -20,7 +21,7 @@ class Input:
         self._reader = reader
         self._check_open = check_open
 
-    def open(self) -> BinaryIO:
+    def open(self) -> io.BufferedReader:
         """Use it in a `with` statement. It can be sought in if the storage can."""
         self._check_open()
         return open_checked(self._reader.open_read(self.uri), self._check_open)
@@ -45,7 +46,7 @@ class PriorArtifact:
         self._reader = reader
         self._check_open = check_open
 
-    def open(self) -> BinaryIO:
+    def open(self) -> io.BufferedReader:
         """Use it in a `with` statement, and read to the end: only then it is known to be right.
         It cannot be sought in; `io.BytesIO(prior.read())` can."""
         self._check_open()

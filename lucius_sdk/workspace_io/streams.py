@@ -26,7 +26,7 @@ def always_open() -> None:
 
 def open_checked(
     source: BinaryIO, check_open: CheckOpen, expected: Artifact | None = None
-) -> BinaryIO:
+) -> io.BufferedReader:
     verify = None if expected is None else Verifier(expected)
     return io.BufferedReader(CheckedStream(source, check_open, verify), CHUNK)
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lucius_contract.canonical import idempotency_hash
@@ -212,18 +212,35 @@ def test_limits_are_the_tenants_the_totals_and_the_modes() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=128))
+@example("..")
+@example("a/../b")
+@example("..\\a")
+@example("%2E%2E")
+@example("a%252Fb")
 def test_a_tenant_is_one_segment_of_its_folder_whatever_it_is_called(tenant_id: str) -> None:
     if not tenant_id.strip():
         return
     uri = plan(tenant_id=tenant_id).job_plan("job_1").workspace_ref["uri"]
-    root, system, tenant, job, end = urlsplit(uri).path.split("/")
+    assert urlsplit(uri).geturl() == uri
+    root, system, tenant, job, end = unquote(urlsplit(uri).path).split("/")
     assert (root, system, job, end) == ("", "lucius", "job_1", "")
-    assert unquote(tenant) == tenant_id
-    assert tenant not in (".", "..")
+    assert tenant.strip(".")
+    assert "\\" not in tenant
+    assert tenant_id == (unquote(tenant) if "%" in tenant else tenant)
 
 
 @pytest.mark.parametrize(
-    ("tenant_id", "name"), [("..", "%2E%2E"), ("a/b", "a%2Fb"), ("é", "%C3%A9")]
+    ("tenant_id", "name"),
+    [
+        ("acme-2.eu_1~x", "acme-2.eu_1~x"),
+        ("é", "%C3%A9"),
+        ("Acme & Co", "Acme%20%26%20Co"),
+        ("...a", "...a"),
+        ("..", "%252E%252E"),
+        ("a/b", "a%252Fb"),
+        ("a\\b", "a%255Cb"),
+        ("a%2Fb", "a%25252Fb"),
+    ],
 )
 def test_the_folder_of_an_unusual_tenant(tenant_id: str, name: str) -> None:
     folder = plan(tenant_id=tenant_id).job_plan("job_1").workspace_ref

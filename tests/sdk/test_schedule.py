@@ -35,11 +35,16 @@ def test_a_hot_lane_gets_all_slots_that_nobody_else_uses() -> None:
     assert (more.lane, more.limit) == (5, 64 - 16)
 
 
-def test_hot_lanes_share_evenly() -> None:
-    schedule = LaneSchedule(range(4), 12)
+def test_hot_lanes_share_in_turn_and_in_batches() -> None:
+    """Slots that are free go to a few of them; the others are first at the next look."""
+    schedule = LaneSchedule(range(8), 32)
     for look in schedule.next_looks(0):
         schedule.looked(look, 1)
-    assert sorted(look.limit for look in schedule.next_looks(0)) == [2, 2, 2, 2]
+    first = schedule.next_looks(0)
+    assert [(look.lane, look.limit) for look in first] == [(0, 8), (1, 8), (2, 8)]
+    for look in first:
+        schedule.looked(look, 0)
+    assert [look.lane for look in schedule.next_looks(0)][-3:] == [3, 4, 5]
 
 
 def test_a_lane_that_failed_rests_longer_each_time() -> None:

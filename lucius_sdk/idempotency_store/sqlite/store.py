@@ -18,6 +18,7 @@ from lucius_sdk.idempotency_store.sqlite.file import SqliteFile
 from lucius_sdk.idempotency_store.sqlite.statements import MOST_ROWS, Row
 
 _PATIENCE = timedelta(seconds=5)
+_GATHERING = 0.005  # seconds, while there is much to write: a commit costs as much as many rows
 
 
 Reading = Callable[[SqliteFile], Any]
@@ -145,7 +146,11 @@ class SqliteStore:
             else:
                 answer.set_result(outcome)
         # After those that were just answered: what they ask for at once is in the next group.
-        asyncio.get_running_loop().call_soon(self._next)
+        loop = asyncio.get_running_loop()
+        if len(answered) > 1:
+            loop.call_later(_GATHERING, self._next)
+        else:
+            loop.call_soon(self._next)
 
     def _end(self) -> None:
         if self._closed is not None and not self._closed.done():

@@ -18,8 +18,10 @@ def test_memory_is_opened() -> None:
     assert isinstance(open_store("memory:"), MemoryStore)
 
 
-async def test_a_sqlite_file_is_opened_by_its_absolute_path(tmp_path: Path) -> None:
-    store = open_store(f"sqlite://{tmp_path}/a/dedup.db")
+@pytest.mark.parametrize("slashes", ["sqlite://", "sqlite:///", "sqlite:"])
+async def test_a_sqlite_file_is_opened_by_its_absolute_path(tmp_path: Path, slashes: str) -> None:
+    """With three slashes as in a uri, with four as other tools write it, and with one."""
+    store = open_store(f"{slashes}{tmp_path}/a/dedup.db")
     assert isinstance(store, SqliteStore)
     await store.write(KEY, record(), None)
     await store.close()
@@ -55,6 +57,7 @@ async def test_redis_is_opened_without_being_there(url: str) -> None:
         "sqlite:",
         "sqlite://",
         "sqlite:///",
+        "sqlite:////",
         "sqlite://relative/path",
         "sqlite:folder/",
         "sqlite::memory:",

@@ -24,6 +24,7 @@ from lucius_sdk.settings import (
 from lucius_sdk.settings.kinds import LANES as LANES_KIND
 from lucius_sdk.settings.kinds import STORE
 from lucius_sdk.settings.table import KNOWN
+from lucius_sdk.workspace_io.uris import file_path
 from lucius_settings.info import SettingInfo, Use
 from lucius_settings.secret import MASK, Secret
 
@@ -47,7 +48,7 @@ def test_nothing_set_is_a_service_beside_lucius_up_in_the_same_folder(
     assert found.servicebus_connection == Secret(keyless_connection("127.0.0.1", beside.bus_port))
     assert found.bus_address == f"sb://127.0.0.1:{beside.bus_port}"
     assert found.health_port != beside.port
-    assert (found.system, found.clock_skew) == (beside.system, beside.clock_skew)
+    assert found.clock_skew == beside.clock_skew
     assert found.warnings == ()
 
 
@@ -71,7 +72,6 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         "LUCIUS_LANES": "0, 3, 8-15",
         "LUCIUS_WORKSPACE_ROOT": "file:///srv/my%20work",
         "LUCIUS_INPUT_ROOTS": f"/in,file://localhost/also, {tmp_path}",
-        "LUCIUS_SYSTEM": "docs",
         "LUCIUS_DEDUP_STORE": "redis://:pw@cache:6379/0",
         "LUCIUS_CONCURRENCY": "64",
         "LUCIUS_ACK_SECONDS": "0.5",
@@ -87,7 +87,6 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         servicebus_connection=Secret(CONNECTION),
         servicebus_namespace=None,
         lanes=(0, 3, *range(8, 16)),
-        system="docs",
         workspace_root=Path("/srv/my work"),
         input_roots=(Path("/in"), Path("/also"), tmp_path),
         dedup_store=Secret("redis://:pw@cache:6379/0"),
@@ -100,6 +99,31 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         log_level="DEBUG",
         log_format="text",
     )
+
+
+@pytest.mark.parametrize(
+    "root", ["file:///srv/my%20work", "file:///srv/work/", "file:/srv/work", "FILE:///srv/%C3%A9"]
+)
+def test_a_root_of_the_orchestrator_is_the_same_root_here(root: str) -> None:
+    environ = {"LUCIUS_WORKSPACE_ROOT": root}
+    beside = orchestrator.load_settings(environ).workspace_root
+    assert load_settings(environ).workspace_root == file_path(beside)
+    assert load_settings({"LUCIUS_INPUT_ROOTS": root}).input_roots == (file_path(beside),)
+
+
+@pytest.mark.parametrize(
+    ("variable", "can"),
+    [("LUCIUS_WORKSPACE_ROOT", "writes to"), ("LUCIUS_INPUT_ROOTS", "reads from")],
+)
+@pytest.mark.parametrize("root", ["az://work/jobs", "s3://bucket/jobs", "https://host/jobs"])
+def test_a_root_that_is_no_folder_of_files_is_told_to_be_too_early(
+    variable: str, can: str, root: str
+) -> None:
+    assert f"this version {can} files only" in problems({variable: root})[variable]
+
+
+def test_the_folder_of_the_system_is_the_orchestrators_to_name() -> None:
+    assert load_settings({"LUCIUS_SYSTEM": "docs"}).warnings == ()
 
 
 def test_a_namespace_is_used_instead_of_a_key_and_never_beside_one() -> None:
@@ -124,9 +148,12 @@ WRONG = {
         "file:///a?b",
         "file:///a#b",
         "file:///a%00b",
+        "file:work",
+        "file:///..",
+        "file:///a/./b",
+        "file:///a%2Fb",
     ),
     "LUCIUS_INPUT_ROOTS": ("/a,,/b", "s3://bucket/a"),
-    "LUCIUS_SYSTEM": ("a/b", ".."),
     "LUCIUS_DEDUP_STORE": ("dedup.db", "mysql://db", "sqlite:", "sqlite:///", "redis:host"),
     "LUCIUS_CONCURRENCY": ("0", "1025", "many"),
     "LUCIUS_ACK_SECONDS": ("0", "soon"),
@@ -181,6 +208,7 @@ def test_services_and_the_orchestrator_know_each_others_variables() -> None:
         (f"redis://cache/0?password={WORD}", "redis://cache/0?***"),
         ("unix:///run/redis.sock", "unix:///run/redis.sock"),
         ("sqlite:///srv/dedup.db", "sqlite:///srv/dedup.db"),
+        ("sqlite:////srv/dedup.db", "sqlite:////srv/dedup.db"),
         ("sqlite:dedup.db", "sqlite:dedup.db"),
     ],
 )

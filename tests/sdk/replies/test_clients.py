@@ -209,7 +209,7 @@ async def test_a_result_is_reported_once_somebody_has_decided(
     results: ResultClient, orchestrator: Orchestrator, status: int, verdict: Verdict
 ) -> None:
     orchestrator.will(says(status))
-    answer = await soon(results.report(over_http(orchestrator.origin), BODY, None, LATER))
+    answer = await soon(results.report(over_http(orchestrator.origin), BODY, LATER))
     assert answer is not None
     assert answer.verdict is verdict
     assert len(orchestrator.requests) == 1
@@ -219,9 +219,7 @@ async def test_a_result_outlives_an_orchestrator_that_is_away_for_long(
     results: ResultClient, orchestrator: Orchestrator, failures: Failures, clock: FakeClock
 ) -> None:
     await orchestrator.go_away()
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, asyncio.Event(), AT)
-    )
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, AT))
     await failures.pass_by(*[30.0] * 49)
     await failures.next()
     await orchestrator.come_back()
@@ -236,9 +234,7 @@ async def test_a_result_is_the_same_bytes_at_every_try(
     results: ResultClient, orchestrator: Orchestrator, failures: Failures
 ) -> None:
     orchestrator.will(cuts, says(502), says(429, retry_after="1"), cuts)
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, None, LATER)
-    )
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, LATER))
     await failures.pass_by(*[30.0] * 4)
     await soon(reporting)
     assert [request.body for request in orchestrator.requests] == [BODY] * 5
@@ -249,9 +245,7 @@ async def test_a_token_that_is_not_accepted_is_tried_until_the_deadline(
 ) -> None:
     orchestrator.otherwise = says(403)
     deadline = AT + timedelta(seconds=1)
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, None, deadline)
-    )
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, deadline))
     await failures.pass_by(0.2, 0.4, 0.4)
     answer = await soon(reporting)
     assert answer == Answer(Verdict.REFUSED, detail=f"{orchestrator.origin} answered 403")
@@ -262,9 +256,7 @@ async def test_a_token_that_is_accepted_again_in_time_counts(
     results: ResultClient, orchestrator: Orchestrator, failures: Failures
 ) -> None:
     orchestrator.will(says(401))
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, None, LATER)
-    )
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, LATER))
     await failures.pass_by(0.2)
     answer = await soon(reporting)
     assert answer is not None
@@ -276,7 +268,7 @@ async def test_after_the_deadline_a_bad_token_is_final_and_an_absent_server_is_n
 ) -> None:
     orchestrator.will(says(503), says(401))
     reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, None, AT - timedelta(hours=1))
+        results.report(over_http(orchestrator.origin), BODY, AT - timedelta(hours=1))
     )
     await failures.pass_by(0.2)
     answer = await soon(reporting)
@@ -285,71 +277,43 @@ async def test_after_the_deadline_a_bad_token_is_final_and_an_absent_server_is_n
     assert len(orchestrator.requests) == 2
 
 
-async def test_a_stop_ends_the_wait_for_the_next_try(
+async def test_a_report_can_be_given_up_while_it_waits(
     results: ResultClient, orchestrator: Orchestrator, failures: Failures
 ) -> None:
-    stop = asyncio.Event()
-    orchestrator.will(says(503, retry_after="300"))
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, stop, LATER)
-    )
-    await failures.pass_by(0.1)
-    stop.set()
-    assert await soon(reporting) is None
-
-
-async def test_a_stop_cuts_off_a_try_that_hangs(
-    results: ResultClient, orchestrator: Orchestrator
-) -> None:
-    stop = asyncio.Event()
-    orchestrator.will(hangs)
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, stop, LATER)
-    )
-    await orchestrator.received(1)
-    stop.set()
-    assert await soon(reporting) is None
-
-
-async def test_what_is_stopped_already_sends_nothing(results: ResultClient, bus: MemoryBus) -> None:
-    stop = asyncio.Event()
-    stop.set()
-    assert await soon(results.report(ON_THE_BUS, BODY, stop, LATER)) is None
-    assert bus.counts(reply_topic(3), REPLY_SUBSCRIPTION).active == 0
-
-
-async def test_nothing_is_left_running_after_a_report(
-    results: ResultClient, orchestrator: Orchestrator, bus: MemoryBus
-) -> None:
-    before = asyncio.all_tasks()
-    await soon(results.report(ON_THE_BUS, BODY, asyncio.Event(), LATER))
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert asyncio.all_tasks() == before
-
-
-@pytest.mark.parametrize("stop", [None, asyncio.Event()])
-async def test_a_report_that_is_cancelled_is_cancelled(
-    results: ResultClient,
-    orchestrator: Orchestrator,
-    failures: Failures,
-    stop: asyncio.Event | None,
-) -> None:
     await orchestrator.go_away()
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, stop, LATER)
-    )
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, LATER))
     await failures.pass_by(0.2, 0.1)
     reporting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await soon(reporting)
 
 
+async def test_a_report_can_be_given_up_in_a_try_that_hangs(
+    results: ResultClient, orchestrator: Orchestrator
+) -> None:
+    orchestrator.will(hangs)
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, LATER))
+    await orchestrator.received(1)
+    reporting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await soon(reporting)
+
+
+async def test_nothing_is_left_running_after_a_report(
+    results: ResultClient, orchestrator: Orchestrator, bus: MemoryBus
+) -> None:
+    before = asyncio.all_tasks()
+    await soon(results.report(ON_THE_BUS, BODY, LATER))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
 async def test_a_result_on_the_bus_waits_for_the_bus(
     results: ResultClient, bus: MemoryBus, failures: Failures, clock: FakeClock
 ) -> None:
     bus.go_away()
-    reporting = asyncio.create_task(results.report(ON_THE_BUS, BODY, asyncio.Event(), AT))
+    reporting = asyncio.create_task(results.report(ON_THE_BUS, BODY, AT))
     await failures.pass_by(*[30.0] * 5)
     await failures.next()
     bus.come_back()
@@ -363,7 +327,7 @@ async def test_bytes_that_are_no_result_are_not_sent(
     results: ResultClient, orchestrator: Orchestrator
 ) -> None:
     with pytest.raises(ContractError):
-        await results.report(over_http(orchestrator.origin), b"{}", None, LATER)
+        await results.report(over_http(orchestrator.origin), b"{}", LATER)
     assert orchestrator.requests == []
 
 
@@ -372,9 +336,7 @@ async def test_chance_spreads_those_who_failed_together(
 ) -> None:
     results = ResultClient(replies, clock, lambda: 1.0, retried=failures)
     orchestrator.will(says(503))
-    reporting = asyncio.create_task(
-        results.report(over_http(orchestrator.origin), BODY, None, LATER)
-    )
+    reporting = asyncio.create_task(results.report(over_http(orchestrator.origin), BODY, LATER))
     await failures.pass_by(0.1)
     assert await soon(reporting) is not None
 

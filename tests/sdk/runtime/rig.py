@@ -86,9 +86,9 @@ class Rig:
     """`replies` is the orchestrator as it is reached over HTTP; replies by the bus are read from
     its topics. Several instances share bus and store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: FakeClock | None = None) -> None:
         self.folder = folder
-        self.clock = FakeClock()
+        self.clock = clock or FakeClock()
         self.bus = MemoryBus(self.clock.now)
         self.bus.apply(lane_topology([NAME]))
         self.store = MemoryStore()

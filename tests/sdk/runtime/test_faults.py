@@ -1,7 +1,8 @@
 """What a running service does when something around it fails."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from lucius_sdk import Service, StepContext
 from lucius_sdk.clock import SystemClock
 from lucius_sdk.idempotency_store import ClaimState, StepKey
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
+from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
 from tests.sdk.runtime.rig import NAME, Payload, Rig, turns
 from tests.sdk.runtime.test_rules import LOCK, away, until_stored
@@ -229,9 +231,10 @@ async def test_a_hook_that_raises_stops_the_start(rig: Rig) -> None:
         await rig.start(service=service)
 
 
-async def test_a_tenant_with_much_work_does_not_keep_another_waiting(rig: Rig) -> None:
+async def test_a_tenant_with_much_work_does_not_keep_another_waiting(tmp_path: Path) -> None:
     """A thousand directives of one tenant wait; another tenant's is served within a few handler
     times, of which each serves as many as there are slots."""
+    rig = Rig(tmp_path, FakeClock(datetime.now(UTC)))
     busy, quiet, slots = "tenant", "another tenant", 4
     assert lane_of(busy) != lane_of(quiet)
     served: list[str] = []

@@ -46,6 +46,7 @@ async def test_lc01_work_does_not_wait_longer_for_the_answer_than_it_may(rig: Ri
     rig.replies.answering = away
     await rig.start(ack=5)
     await rig.send(rig.directive())
+    await turns(50)
     await rig.advance(4)
     assert not rig.runs
     await rig.advance(2)
@@ -226,6 +227,7 @@ async def test_lc08_an_ack_that_turns_out_stale_later_ends_the_work(rig: Rig) ->
     rig.replies.answering = away
     await rig.start(ack=1)
     await rig.send(rig.directive())
+    await turns(50)
     await rig.advance(2)
     await rig.until(lambda: rig.workshop.now == 1)
     rig.replies.answering = stale
@@ -547,7 +549,7 @@ async def test_lc26_long_work_sends_heartbeats_that_extend_its_lease(rig: Rig) -
     await rig.start()
     await rig.send(rig.directive())
     await rig.until(lambda: rig.workshop.now == 1)
-    await rig.advance(60 * 60, step=10)
+    await rig.advance(60 * 60 + 10, step=10)
     beats = len(rig.replies.heartbeats)
     assert beats == 60 // 5
     rig.workshop.let_go()
@@ -561,7 +563,7 @@ async def test_lc26_by_the_bus_a_heartbeat_that_was_sent_extends_the_lease(rig: 
     await rig.start()
     await rig.send(directive)
     await rig.until(lambda: rig.workshop.now == 1)
-    await rig.advance(60 * 60, step=10)
+    await rig.advance(60 * 60 + 10, step=10)
     rig.workshop.let_go()
     replies = await rig.bus_replies(directive, 14)
     assert [reply.type for reply in replies] == ["ACK", *["HEARTBEAT"] * 12, "RESULT"]

@@ -1,6 +1,7 @@
 """What a RESULT says about an exception that left a handler."""
 
 import pickle
+import re
 import unicodedata
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from docs.generator import ROOT
 from lucius_contract.errors import ERRORS, ErrorCode, WrittenBy
 from lucius_contract.messages import FailureClass, ResultStatus
 from lucius_sdk.error_model import (
@@ -159,5 +161,16 @@ def test_every_message_can_be_written_and_stored(text: str) -> None:
     shown.encode()
 
 
-def test_a_long_message_ends_with_an_ellipsis() -> None:
-    assert presentable("word " * MESSAGE_LIMIT).endswith("\N{HORIZONTAL ELLIPSIS}")
+def test_a_message_is_kept_up_to_the_limit_and_a_longer_one_ends_there_with_an_ellipsis() -> None:
+    words = "word " * MESSAGE_LIMIT
+    assert presentable(words[:MESSAGE_LIMIT]) == words[:MESSAGE_LIMIT]
+    assert presentable(words) == words[: MESSAGE_LIMIT - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def test_the_documented_limit_and_codes_are_those_in_force() -> None:
+    how_to = (ROOT / "docs/how-to/write-a-service.md").read_text(encoding="utf-8")
+    assert f"cut at {MESSAGE_LIMIT:,} characters" in how_to
+    page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    for code, service in re.findall(r"`(\w+)` of `([\w-]+)`", page):
+        check_code(code, service)
+    assert "`OCR_NO_TEXT` of `ocr`" in page

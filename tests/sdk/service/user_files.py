@@ -2,6 +2,8 @@
 
 GOOD = """
 import asyncio
+import hashlib
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,6 +68,14 @@ async def plain(ctx: StepContext[dict[str, Any]]) -> Artifact:
 def pages(ctx: StepContext[OcrPayload]) -> Iterator[Artifact]:
     for language in ctx.payload.languages:
         yield ctx.workspace.write(f"{language}.txt", "")
+
+
+@service.step("DIGEST")
+def digest(ctx: StepContext[dict[str, Any]]) -> None:
+    with ctx.input.open() as document:
+        found: str = hashlib.file_digest(document, "sha256").hexdigest()
+    with io.TextIOWrapper(ctx.prior.find("OCR", "output.txt").open(), encoding="utf-8") as lines:
+        ctx.workspace.write("lines.txt", f"{found} {len(list(lines))}")
 
 
 @service.step("ANY", payload=OcrPayload)

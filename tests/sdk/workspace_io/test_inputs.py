@@ -1,6 +1,7 @@
 """`ctx.input` and `ctx.prior`: what a step reads, and that it is what was written."""
 
 import asyncio
+import hashlib
 import io
 from pathlib import Path
 
@@ -41,6 +42,27 @@ def test_an_input_that_is_a_file_can_be_sought_in(storage: LocalStorage, file: s
         stream.seek(0)
         assert stream.tell() == 0
         assert stream.read(4) == CONTENT[:4]
+
+
+def test_what_is_read_passes_for_a_file_of_the_standard_library(
+    storage: LocalStorage, root: Path, uri: Uri
+) -> None:
+    (root / "text").write_bytes(b"a\nb\n")
+    prior = PriorArtifact(storage, artifact_of(b"a\nb\n", uri("text")))
+    for opened in (Input(storage, uri("text")).open, prior.open):
+        with opened() as stream:
+            assert hashlib.file_digest(stream, "sha256").hexdigest() == prior.artifact.sha256
+        with io.TextIOWrapper(opened(), encoding="utf-8") as lines:
+            assert list(lines) == ["a\n", "b\n"]
+
+
+def test_a_digest_is_not_made_of_something_else(
+    storage: LocalStorage, root: Path, uri: Uri
+) -> None:
+    (root / "text").write_bytes(b"changed")
+    prior = PriorArtifact(storage, artifact_of(b"written", uri("text")))
+    with prior.open() as stream, raises(ErrorCode.INPUT_INVALID):
+        hashlib.file_digest(stream, "sha256")
 
 
 async def test_an_input_over_the_limit_is_not_read(storage: LocalStorage, file: str) -> None:

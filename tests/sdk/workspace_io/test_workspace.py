@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from lucius_contract.errors import ErrorCode
-from lucius_sdk.workspace_io import LocalStorage, StepFolder, Workspace
+from lucius_contract.refs import tenant_folder
+from lucius_sdk.workspace_io import Input, LocalStorage, StepFolder, Workspace
 from lucius_sdk.workspace_io.streams import CHUNK
 from tests.sdk.workspace_io.stage import (
     DEADLINE,
@@ -29,6 +30,26 @@ from tests.sdk.workspace_io.stage import (
 )
 
 FOLDER = f"{WORKSPACE}ocr/1/"
+
+
+@pytest.mark.parametrize(
+    ("tenant_id", "name"),
+    [
+        ("Acme & Söhne", "Acme & Söhne"),
+        ("a/b", "a%2Fb"),
+        ("a\\b", "a%5Cb"),
+        ("..", "%2E%2E"),
+        ("a%2Fb", "a%252Fb"),
+        ("../../etc", "..%2F..%2Fetc"),
+    ],
+)
+def test_a_step_of_any_tenant_writes_in_that_tenants_one_folder(
+    storage: LocalStorage, root: Path, uri: Uri, tenant_id: str, name: str
+) -> None:
+    folder = StepFolder(storage, uri(f"lucius/{tenant_folder(tenant_id)}/job_1/"), "OCR", 1, 1)
+    artifact = Workspace(folder).write("output.txt", "text")
+    assert visible(root) == {f"lucius/{name}/job_1/ocr/1/output.txt": b"text"}
+    assert Input(storage, artifact.uri).read() == b"text"
 
 
 def test_an_artifact_says_what_was_written(workspace: Workspace, uri: Uri, root: Path) -> None:
