@@ -58,8 +58,7 @@ def outgoing_result(body: bytes) -> Outgoing:
     id = message_id(names["jobId"], names["stepId"], attempt_no, lease_id, MessageType.RESULT)
     properties: dict[str, str | int] = {
         "type": MessageType.RESULT.value,
-        **names,
-        "attempt_no": attempt_no,
+        "jobId": names["jobId"],
     }
     trace = value.get("traceparent")
     known_trace = trace if isinstance(trace, str) else None

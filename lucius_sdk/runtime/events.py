@@ -12,8 +12,8 @@ EVENTS: tuple[EventInfo, ...] = (
     EventInfo(
         "step.ended",
         "INFO",
-        (*STEP_FIELDS, "outcome", "seconds"),
-        "A directive was settled; `seconds` is how long the handler ran, if it did.",
+        (*STEP_FIELDS, "outcome", "code", "seconds"),
+        "A directive was settled; `code` is of a failure, `seconds` how long the handler ran.",
     ),
     EventInfo(
         "step.broken",

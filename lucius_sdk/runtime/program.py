@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from lucius_sdk.clock import SystemClock
+from lucius_sdk.error_model import StepError
 from lucius_sdk.health import HealthServer
-from lucius_sdk.idempotency_store import DedupStore, StoreError
+from lucius_sdk.idempotency_store import StoreError
 from lucius_sdk.idempotency_store.opening import open_store
 from lucius_sdk.logs import configure_logs
 from lucius_sdk.metrics import Metrics
@@ -30,6 +31,11 @@ FINE = 0
 MISUSED = 2
 ENVIRONMENT_FAILED = 3
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_MISSING = (OSError, ValueError, StoreError, StepError, MissingPackage)
+
+
+class CannotStart(Exception):
+    """Something that the service needs is not there."""
 
 
 def run(service: Service, environ: Mapping[str, str]) -> int:
@@ -45,11 +51,8 @@ def run(service: Service, environ: Mapping[str, str]) -> int:
     for warning in settings.warnings:
         _log.warning("settings.remark", extra={"remark": warning})
     try:
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(service, name, settings, environ))
-    except (OSError, ValueError, StoreError, MissingPackage) as error:
+        asyncio.run(_serve(service, name, settings, environ))
+    except CannotStart as error:
         print(f"{name} cannot start: {error}", file=sys.stderr)
         return ENVIRONMENT_FAILED
     return FINE
@@ -75,53 +78,61 @@ async def _running(
     service: Service, name: str, settings: ServiceSettings, environ: Mapping[str, str]
 ) -> AsyncIterator[HealthServer]:
     """Everything is open within; what was opened last is closed first."""
-    clock, metrics = SystemClock(), Metrics()
     async with AsyncExitStack() as stack:
-        tracing = configure_tracing(environ, name)
-        stack.push_async_callback(tracing.shutdown)
-        storages = open_storages(
-            str(settings.workspace_root), [str(r) for r in settings.input_roots]
-        )
-        stack.callback(storages.close)
-        store = await _opened(settings, stack)
-        bus = await stack.enter_async_context(open_bus(settings))
-        replies = Replies(HttpReplies(clock.now), BusReplies(bus))
-        stack.push_async_callback(replies.close)
-        limits = _limits_of(settings)
-        runtime = ServiceRuntime(
-            service,
-            name,
-            bus,
-            store,
-            replies,
-            storages,
-            limits,
-            metrics=metrics,
-            tracing=tracing,
-            clock=clock,
-        )
-        checks = {
-            "bus": runtime.check_bus,
-            "store": store.check,
-            "workspace": lambda: asyncio.to_thread(storages.check),
-        }
-        health = HealthServer(
-            settings.health_host, settings.health_port, lambda: True, checks, metrics.render, clock
-        )
-        await health.start()
-        stack.push_async_callback(health.stop)
-        await runtime.start()
-        gc.freeze()  # what was loaded so far stays: it need not be looked through again and again
         try:
-            yield health
-        finally:
-            await runtime.stop(settings.grace.total_seconds())
+            runtime, health = await _open(service, name, settings, environ, stack)
+        except _MISSING as error:
+            raise CannotStart(str(error)) from error
+        try:
+            await runtime.start()
+        except Exception as error:
+            _log.exception("hook.raised")
+            raise CannotStart(f"a hook raised {type(error).__name__}") from error
+        stack.push_async_callback(runtime.stop, settings.grace.total_seconds())
+        gc.freeze()  # what was loaded so far stays: it need not be looked through again and again
+        yield health
 
 
-async def _opened(settings: ServiceSettings, stack: AsyncExitStack) -> DedupStore:
+async def _open(
+    service: Service,
+    name: str,
+    settings: ServiceSettings,
+    environ: Mapping[str, str],
+    stack: AsyncExitStack,
+) -> tuple[ServiceRuntime, HealthServer]:
+    clock, metrics, tracing = SystemClock(), Metrics(), configure_tracing(environ, name)
+    stack.push_async_callback(tracing.shutdown)
+    storages = open_storages(str(settings.workspace_root), list(map(str, settings.input_roots)))
+    stack.callback(storages.close)
     store = open_store(settings.dedup_store.reveal())
     stack.push_async_callback(store.close)
-    return store
+    bus = await stack.enter_async_context(open_bus(settings))
+    replies = Replies(HttpReplies(clock.now), BusReplies(bus))
+    stack.push_async_callback(replies.close)
+    runtime = ServiceRuntime(
+        service,
+        name,
+        bus,
+        store,
+        replies,
+        storages,
+        _limits_of(settings),
+        metrics=metrics,
+        tracing=tracing,
+        clock=clock,
+    )
+    checks = {
+        "start": runtime.check_started,
+        "bus": runtime.check_bus,
+        "store": store.check,
+        "workspace": lambda: asyncio.to_thread(storages.check),
+    }
+    health = HealthServer(
+        settings.health_host, settings.health_port, lambda: True, checks, metrics.render, clock
+    )
+    await health.start()
+    stack.push_async_callback(health.stop)
+    return runtime, health
 
 
 def _limits_of(settings: ServiceSettings) -> Limits:

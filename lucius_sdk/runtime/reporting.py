@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from lucius_contract.messages import MessageType
-from lucius_sdk.idempotency_store import HeldClaim, StoreUnavailable
+from lucius_sdk.idempotency_store import HeldClaim, StoreUnavailable, StoreUnusable
 from lucius_sdk.replies.answers import Verdict
 from lucius_sdk.runtime.interruption import Interruption
 from lucius_sdk.runtime.parts import Parts
@@ -30,7 +30,6 @@ async def report(
             answer = await parts.results.report(result.address, result.body, until)
     finally:
         parts.metrics.unreported(-1)
-    assert answer is not None
     parts.metrics.reply(MessageType.RESULT, answer.verdict)
     if answer.verdict not in (Verdict.APPLIED, Verdict.SENT, Verdict.DUPLICATE):
         extra = {"jobId": claim.key.job_id, "stepId": claim.key.step_id, "why": answer.detail}
@@ -43,7 +42,7 @@ async def trying(parts: Parts, interruption: Interruption, verb: Callable[[], Aw
     while True:
         try:
             return await verb()
-        except StoreUnavailable as error:
+        except (StoreUnavailable, StoreUnusable) as error:
             _log.warning("store.unavailable", extra={"error": str(error)})
         with interruption:
             await parts.clock.sleep(_PAUSE)

@@ -104,6 +104,10 @@ class ServiceRuntime:
         self._consumer.start()
         self._sweeping = asyncio.create_task(self._leftovers.run())
 
+    async def check_started(self) -> None:
+        if self._sweeping is None:
+            raise RuntimeError("its hooks have not ended yet")
+
     async def check_bus(self) -> None:
         """`BusError` while directives cannot be taken."""
         await self._consumer.check()

@@ -82,6 +82,7 @@ class Step:
         self._interruption = Interruption()
         self._claim: HeldClaim | None = None
         self._work: Work | None = None
+        self._code: str | None = None
 
     def is_same(self, directive: Directive) -> bool:
         """Whether it is the same attempt."""
@@ -121,7 +122,7 @@ class Step:
             await self._locks.dead_letter("DEDUP_RECORD_UNREADABLE", str(error))
         except Exception:
             _log.exception("step.broken", extra=self._said())
-            outcome = await self._leave(StopReason.SHUTTING_DOWN)
+            outcome = await self._break()
         finally:
             self._free_slot()
             await self._locks.close()
@@ -140,6 +141,7 @@ class Step:
             result = await self._result(claim, claimed.kind)
             await self._store(claim, result)
             outcome = _REPORTED[result.status]
+            self._code = None if result.error is None else result.error.code
         self._free_slot()
         await report(self._parts, claim, self._interruption, self._deadline.at)
         await self._locks.complete()
@@ -224,14 +226,23 @@ class Step:
         if reason is not StopReason.SHUTTING_DOWN:
             await self._locks.complete()
             return _STOPPED[reason]
+        await self._release()
+        await self._locks.abandon()
+        return _STOPPED[reason]
+
+    async def _break(self) -> StepOutcome:
+        """A defect of ours: the message comes again when its lock has run out, not at once, since
+        it would be dead-lettered within a moment."""
+        await self._release()
+        return StepOutcome.RELEASED
+
+    async def _release(self) -> None:
         await self._locks.close()
         if self._claim is not None:
             try:
                 await self._claim.release()
             except StoreError as error:  # it lapses with the lock
                 _log.warning("store.unavailable", extra={"error": str(error)})
-        await self._locks.abandon()
-        return _STOPPED[reason]
 
     def _free_slot(self) -> None:
         """Unless the handler still has it."""
@@ -241,7 +252,8 @@ class Step:
     def _tell(self, outcome: StepOutcome) -> None:
         seconds = None if self._work is None else self._work.seconds
         self._parts.metrics.finished(self.directive.step_type, outcome, seconds)
-        _log.info("step.ended", extra=self._said() | {"outcome": outcome, "seconds": seconds})
+        told = {"outcome": outcome, "code": self._code, "seconds": seconds}
+        _log.info("step.ended", extra=self._said() | told)
 
     def _said(self) -> dict[str, object]:
         directive = self.directive

@@ -7,14 +7,16 @@ runtime's own loop, whatever the team's code does.
 import asyncio
 import logging
 import math
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from lucius_contract.documents import Artifact
+from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Directive, MessageType, Result
 from lucius_sdk.addresses import ReplyAddress
 from lucius_sdk.context import StepContext, StopReason, WorkState
 from lucius_sdk.directive_model import read_payload
-from lucius_sdk.error_model import StepError, classify
+from lucius_sdk.error_model import NonRetryableError, StepError, classify
 from lucius_sdk.handlers import HandlerReturn
 from lucius_sdk.idempotency_store import ClaimLost, HeldClaim, StoreError
 from lucius_sdk.replies.answers import Answer, Verdict
@@ -28,6 +30,7 @@ from lucius_sdk.service import StepHandler
 
 _log = logging.getLogger("lucius_sdk")
 
+_FOREIGN = "the handler returned an artifact that it did not write to its workspace"
 _ACKED_AFTER = 0.1  # shorter work goes from CLAIMED to COMPLETED, which saves a write
 
 
@@ -172,11 +175,11 @@ class Work:
             return self._failed(error)
         try:
             chosen = await self._run(handler, context)
+            artifacts = _to_report(chosen, context.workspace.artifacts)
         except StepStopped:
             raise
         except Exception as error:
             return self._failed(error)
-        artifacts = context.workspace.artifacts if chosen is None else chosen
         now, published = self._clock.now(), context.published
         return messages.succeeded(self._directive, now, self._traceparent, artifacts, published)
 
@@ -218,3 +221,12 @@ class Work:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("reply.broken", exc_info=error)
+
+
+def _to_report(chosen: HandlerReturn, written: Sequence[Artifact]) -> Sequence[Artifact]:
+    """What the handler returned, or all that it has written."""
+    if chosen is None:
+        return written
+    if not {each.uri for each in chosen} <= {each.uri for each in written}:
+        raise NonRetryableError(ErrorCode.INTERNAL, _FOREIGN)
+    return chosen

@@ -116,16 +116,14 @@ class SlowReceiver(Watched):
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
         self.on_arrival: Callable[[], object] = lambda: None
-        self.has_found_no_more = asyncio.Event()
+        self.has_answered = asyncio.Event()
 
     async def receive_messages(self, *args: Any) -> list[Any]:
         found: list[Any] = await self._inner.receive_messages(*args)
         if found:
             self.on_arrival()
             await turns()
-            self.has_found_no_more.clear()
-        else:
-            self.has_found_no_more.set()
+            self.has_answered.set()
         return found
 
 
@@ -457,7 +455,7 @@ async def cancelled_on_arrival(bus: Bus, client: WatchedClient, sent: BusMessage
         await publish(bus, sent)
     assert receiver.cancelled()
     async with asyncio.timeout(DEADLINE):
-        await handler.has_found_no_more.wait()
+        await handler.has_answered.wait()
     await turns()
 
 

@@ -20,7 +20,7 @@ steps:
   - step_type: {step_type}
     service: {name}
     payload_schema: {{type: object}}
-    ack_timeout: 600
+    ack_timeout: 10m
 """
 
 

@@ -54,6 +54,11 @@ def execute(ctx: StepContext[dict[str, Any]]) -> None:
     ctx.workspace.write("output.txt", ctx.job_id)
 
 
+@service.step("NOTE")
+def only_note(ctx: StepContext[dict[str, Any]]) -> None:
+    note(ctx)
+
+
 @service.step("BURN")
 def burn_in_a_thread(ctx: StepContext[dict[str, Any]]) -> None:
     note(ctx)

@@ -74,18 +74,17 @@ class Yard:
             return Counter()
         return Counter(self.runs_file.read_text().split())
 
-    async def empty(self, name: str) -> None:
+    async def empty(self, name: str, deadline: float = DEADLINE) -> None:
         """Wait until the service has settled all its directives."""
         broker = self.emulator.broker
         addresses = [f"{directive_topic(lane)}/Subscriptions/{name}" for lane in range(LANES)]
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(deadline):
             while any(broker.counts(address).active for address in addresses):
                 self._changed.clear()
                 await self._changed.wait()
 
-    @asynccontextmanager
-    async def service(self, name: str = "ocr", **environ: str) -> AsyncIterator[RunningService]:
-        """Started, and ready to take directives; killed in the end if it still runs."""
+    async def start(self, name: str, **environ: str) -> tuple[asyncio.subprocess.Process, Path]:
+        """A service, and its log."""
         self._count += 1
         log = self.folder / f"{name}-{self._count}.log"
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("LUCIUS_", "OTEL_"))}
@@ -107,6 +106,12 @@ class Yard:
                 stderr=errors,
                 env={**inherited, **given, **environ},
             )
+        return process, log
+
+    @asynccontextmanager
+    async def service(self, name: str, **environ: str) -> AsyncIterator[RunningService]:
+        """Started, and ready to take directives; killed in the end if it still runs."""
+        process, log = await self.start(name, **environ)
         try:
             assert process.stdout is not None
             async with asyncio.timeout(DEADLINE):
@@ -117,7 +122,7 @@ class Yard:
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await process.communicate()
 
 
 def short_locks(services: Iterable[str], lock: timedelta) -> Topology:

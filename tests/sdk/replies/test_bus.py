@@ -62,9 +62,6 @@ async def test_a_reply_is_published_on_its_lane_as_it_is(bus: MemoryBus) -> None
         {
             "type": "RESULT",
             "jobId": "job_1",
-            "stepId": "step_01",
-            "tenant_id": "acme",
-            "attempt_no": 2,
             "traceparent": TRACE,
         },
         partition_key="acme",

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from lucius_bus.port import Delivery, LockLost
+from lucius_contract.documents import Artifact
 from lucius_contract.messages import Ack, Reply, ResultStatus
 from lucius_contract.routing import directive_topic, lane_of
 from lucius_sdk import Service, StepContext
 from lucius_sdk.clock import SystemClock
-from lucius_sdk.idempotency_store import ClaimState, StepKey
+from lucius_sdk.idempotency_store import ClaimState, Record, StepKey, StoreUnusable
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
@@ -167,6 +168,52 @@ async def test_a_result_that_nobody_would_take_becomes_a_small_failure(rig: Rig)
     assert result.status is ResultStatus.FAILED_FINAL
     assert result.error is not None
     assert "65536" in result.error.message
+
+
+async def test_an_artifact_that_the_handler_did_not_write_is_not_reported(rig: Rig) -> None:
+    service = Service(NAME)
+
+    @service.step("TEST")
+    def execute(ctx: StepContext[dict[str, object]]) -> Artifact:
+        own = ctx.workspace.write("output.txt", b"")
+        return own.model_copy(update={"uri": ctx.input.uri})
+
+    await rig.start(service=service)
+    await rig.send(rig.directive())
+    (result,) = await rig.results()
+    assert result.status is ResultStatus.FAILED_FINAL
+    assert not result.artifacts
+
+
+async def test_a_store_that_cannot_be_used_costs_no_deliveries(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = rig.store.write
+
+    async def unusable(key: StepKey, record: Record, expected: str | None) -> str:
+        raise StoreUnusable("not a database")
+
+    monkeypatch.setattr(rig.store, "write", unusable)
+    await rig.start()
+    await rig.send(rig.directive())
+    await rig.advance(10 * LOCK)
+    assert (rig.on_bus(), rig.dead()) == (1, 0)
+    monkeypatch.setattr(rig.store, "write", write)
+    await rig.advance(2)
+    await rig.results()
+
+
+async def test_a_defect_of_ours_does_not_use_up_the_deliveries_at_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(_: StepContext[object]) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("lucius_sdk.runtime.step.Work.perform", defect)
+    await rig.start()
+    await rig.send(rig.directive())
+    await rig.advance(LOCK / 2)
+    assert (rig.on_bus(), rig.dead()) == (1, 0)
 
 
 async def test_a_final_refusal_ends_the_reporting(rig: Rig) -> None:

@@ -1,0 +1,1 @@
+"""A service that runs: from the delivery of a directive to its settlement, from start to end."""
