@@ -13,9 +13,10 @@ from azure.servicebus.aio import ServiceBusClient
 
 from lucius_contract.routing import LANES, directive_topic, reply_topic
 
-AT_ONCE = 4
+AT_ONCE = 64 // LANES
+"""Together as many as the service has slots: what is received and not settled is bounded alike."""
 _WAIT = 0.02
-_COPIED = ("jobId", "stepId", "tenant_id", "attempt_no", "traceparent")
+_COPIED = ("jobId", "traceparent")
 _ACK = b'{"type":"ACK","status":"ACKED",' + b" " * 400 + b"}"
 _RESULT = b'{"type":"RESULT","status":"SUCCEEDED",' + b" " * 430 + b"}"
 
