@@ -60,6 +60,7 @@ class SubscriptionReceiver:
         self._prune_at = _FEW
         self._has_work = asyncio.Event()
         self._looking: asyncio.Future[list[ServiceBusReceivedMessage]] | None = None
+        self._interrupting: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._owner = asyncio.create_task(self._run())
 
@@ -75,7 +76,7 @@ class SubscriptionReceiver:
         settlement = _Settlement(message, verb, asyncio.get_running_loop().create_future())
         self._settlements.append(settlement)
         self._has_work.set()
-        self._interrupt()
+        self._interrupt_in_time()
         return await settlement.future
 
     async def close(self) -> None:
@@ -141,8 +142,17 @@ class SubscriptionReceiver:
         finally:
             looking, self._looking = self._looking, None
             looking.cancel()
+            if self._interrupting is not None:
+                self._interrupting.cancel()
+                self._interrupting = None
         if not looking.cancelled():
             self._arrive(looking.result())
+
+    def _interrupt_in_time(self) -> None:
+        """Most looks end by themselves before."""
+        if self._looking is not None and self._interrupting is None:
+            seconds = self._settings.settle_within.total_seconds()
+            self._interrupting = asyncio.get_running_loop().call_later(seconds, self._interrupt)
 
     def _interrupt(self) -> None:
         if self._looking is not None:

@@ -8,6 +8,8 @@ from datetime import timedelta
 class ServiceBusSettings:
     """`shortest_wait` is how long a look lasts for somebody who does not want to wait, and how long
     it is waited for more messages after the first; `longest_look` is how long one lasts at most.
+    A settlement waits for a look to end, but not for longer than `settle_within`: then the look is
+    given up, which costs another.
 
     An attempt to connect, to send or to settle ends after `attempt_timeout`. When a connection
     cannot be made, the next attempt is made after `first_pause`, then twice that, and so on up to
@@ -23,6 +25,7 @@ class ServiceBusSettings:
 
     shortest_wait: timedelta = timedelta(milliseconds=50)
     longest_look: timedelta = timedelta(milliseconds=250)
+    settle_within: timedelta = timedelta(milliseconds=20)
     attempt_timeout: timedelta = timedelta(seconds=10)
     first_pause: timedelta = timedelta(milliseconds=100)
     longest_pause: timedelta = timedelta(seconds=2)

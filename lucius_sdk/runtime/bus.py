@@ -25,6 +25,7 @@ async def open_bus(settings: ServiceSettings) -> AsyncIterator[Bus]:
     patience = ServiceBusSettings(
         shortest_wait=timedelta(seconds=SHORT_LOOK),
         longest_look=timedelta(seconds=LONG_LOOK),
+        settle_within=timedelta(seconds=LONG_LOOK),
         linger=_LINGER,
     )
     if settings.servicebus_connection is not None:

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from lucius_sdk.idempotency_store.errors import StoreError, StoreUnavailable
 from lucius_sdk.idempotency_store.port import Stored, system_now
-from lucius_sdk.idempotency_store.records import RETENTION, Record, StepKey
+from lucius_sdk.idempotency_store.records import RETENTION, ClaimState, Record, StepKey
 from lucius_sdk.idempotency_store.sqlite.file import SqliteFile
 from lucius_sdk.idempotency_store.sqlite.statements import MOST_ROWS, Row
 
 _PATIENCE = timedelta(seconds=5)
+_PATIENT = 0.02  # seconds
 _GATHERING = 0.005  # seconds, while there is much to write: a commit costs as much as many rows
 
 
@@ -56,6 +57,7 @@ class SqliteStore:
         self._groups: SimpleQueue[list[_Asked] | None] = SimpleQueue()
         self._is_busy = False
         self._is_started = False
+        self._patience: asyncio.TimerHandle | None = None
         self._closed: asyncio.Future[None] | None = None
 
     async def read(self, key: StepKey) -> Stored | None:
@@ -63,7 +65,9 @@ class SqliteStore:
         return found
 
     async def write(self, key: StepKey, record: Record, expected: str | None) -> str:
-        version: str = await self._ask(self._file.row(key, record, expected))
+        is_urgent = record.state is not ClaimState.REPORTED
+        row = self._file.row(key, record, expected)
+        version: str = await self._ask(row, is_urgent=is_urgent)
         return version
 
     async def lapsed_results(self, before: datetime, limit: int) -> list[StepKey]:
@@ -82,7 +86,8 @@ class SqliteStore:
                 self._next()
         await asyncio.shield(self._closed)
 
-    def _ask(self, work: Row | Reading) -> asyncio.Future[Any]:
+    def _ask(self, work: Row | Reading, *, is_urgent: bool = True) -> asyncio.Future[Any]:
+        """What is not urgent waits a little for company: nobody works for as long."""
         if self._closed is not None:
             raise StoreUnavailable("the store is closed")
         loop = asyncio.get_running_loop()
@@ -90,17 +95,26 @@ class SqliteStore:
             self._start(loop)
         asked = _Asked(work, loop.create_future())
         self._waiting.append(asked)
-        if not self._is_busy:
-            # One turn later, so that all who ask in this turn are in the group.
-            self._is_busy = True
-            loop.call_soon(self._next)
+        if not is_urgent and not self._is_busy:
+            self._patience = self._patience or loop.call_later(_PATIENT, self._begin)
+        elif not self._is_busy:
+            self._begin()
         return asked.answer
+
+    def _begin(self) -> None:
+        """One turn later, so that all who ask in this turn are in the group."""
+        if not self._is_busy:
+            self._is_busy = True
+            asyncio.get_running_loop().call_soon(self._next)
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._is_started = True
         threading.Thread(target=self._run, args=(loop,), name="dedup-store", daemon=True).start()
 
     def _next(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
         group = self._waiting[:MOST_ROWS]
         del self._waiting[:MOST_ROWS]
         self._is_busy = bool(group)
