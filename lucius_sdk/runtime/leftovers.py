@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 from lucius_sdk.context import StopReason
 from lucius_sdk.idempotency_store import (
-    Claimed,
     DedupStore,
     HeldClaim,
     StepKey,
@@ -29,7 +28,7 @@ _CLAIM = timedelta(seconds=60)
 
 
 class Leftovers:
-    """`run_once` is one look through the store."""
+    """Each is sent beside the others: one whose orchestrator is gone for good holds up nothing."""
 
     def __init__(self, parts: Parts, store: DedupStore) -> None:
         self._parts = parts
@@ -38,51 +37,47 @@ class Leftovers:
         self._is_stopped = False
 
     async def run(self) -> None:
-        while not self._is_stopped:
-            await self.run_once()
-            await self._parts.clock.sleep(PAUSE)
-
-    async def run_once(self) -> int:
-        """How many were reported."""
-        before = self._parts.clock.now() - timedelta(seconds=self._parts.skew)
-        try:
-            keys = await self._store.lapsed_results(before, _AT_ONCE)
-        except StoreError as error:
-            _log.warning("store.unavailable", extra={"error": str(error)})
-            return 0
-        reported = await asyncio.gather(*map(self._report, keys))
-        return sum(reported)
+        async with asyncio.TaskGroup() as reporting:
+            while not self._is_stopped:
+                for key in await self._found():
+                    self._interruptions[key] = Interruption()
+                    reporting.create_task(self._report(key))
+                await self._parts.clock.sleep(PAUSE)
 
     def stop(self) -> None:
         self._is_stopped = True
         for interruption in self._interruptions.values():
             interruption.stop(StopReason.SHUTTING_DOWN)
 
-    async def _report(self, key: StepKey) -> bool:
-        interruption = self._interruptions[key] = Interruption()
+    async def _found(self) -> list[StepKey]:
+        before = self._parts.clock.now() - timedelta(seconds=self._parts.skew)
         try:
-            claimed = await self._parts.claims.adopt(key, self._until())
-            if claimed is None:
-                return False
-            await self._send(claimed, interruption)
+            keys = await self._store.lapsed_results(before, _AT_ONCE)
         except StoreError as error:
             _log.warning("store.unavailable", extra={"error": str(error)})
-            return False
-        except StepStopped:
-            return False
+            return []
+        return [key for key in keys if key not in self._interruptions]
+
+    async def _report(self, key: StepKey) -> None:
+        try:
+            claimed = await self._parts.claims.adopt(key, self._until())
+            if claimed is not None:
+                await self._send(claimed.claim, self._interruptions[key])
+        except StoreError as error:
+            _log.warning("store.unavailable", extra={"error": str(error)})
+        except Exception:
+            _log.exception("step.broken", extra={"jobId": key.job_id, "stepId": key.step_id})
         finally:
             del self._interruptions[key]
-        _log.info("result.adopted", extra={"jobId": key.job_id, "stepId": key.step_id})
-        return True
 
-    async def _send(self, claimed: Claimed, interruption: Interruption) -> None:
-        claim = claimed.claim
+    async def _send(self, claim: HeldClaim, interruption: Interruption) -> None:
         keeping = asyncio.create_task(self._keep(claim, interruption))
         try:
             await report(self._parts, claim, interruption, claim.record.deadline)
+            said = {"jobId": claim.key.job_id, "stepId": claim.key.step_id}
+            _log.info("result.adopted", extra=said)
         except StepStopped:
             await claim.release()
-            raise
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)

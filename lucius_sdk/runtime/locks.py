@@ -72,10 +72,11 @@ class MessageLocks:
             await asyncio.gather(self._renewal, return_exceptions=True)
 
     async def _settle(self, verb: Callable[[Delivery], Awaitable[None]]) -> None:
-        """What cannot be settled comes again, and is then found to be done with."""
+        """Also what is added meanwhile. What cannot be settled comes again, and is then found to be
+        done with."""
         await self.close()
-        held, self._held = self._held, []
-        for delivery in held:
+        while self._held:
+            delivery = self._held.pop(0)
             try:
                 await verb(delivery)
             except BusError as error:

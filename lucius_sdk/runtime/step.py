@@ -185,6 +185,8 @@ class Step:
                 return messages.failed(directive, now, span.traceparent, _CRASH_LOOP)
             with self._interruption:
                 await self._slot.take()
+            if self._deadline.has_passed:
+                raise StepStopped(StopReason.DEADLINE_PASSED)
             stop, slot, trace = self._interruption, self._slot, span.traceparent
             work = Work(self._parts, directive, claim, self._deadline, stop, slot, trace)
             self._work = work

@@ -1,6 +1,7 @@
 """What a running service does when something around it fails."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -53,6 +54,77 @@ async def test_a_result_whose_message_has_expired_is_found_in_the_store(rig: Rig
     assert result.status is ResultStatus.SUCCEEDED
     assert rig.runs["job_1", 1] == 1
     await until_stored(rig, ClaimState.REPORTED)
+
+
+async def test_a_result_that_nobody_ever_answers_holds_up_no_other(rig: Rig) -> None:
+    rig.replies.answering = lambda reply: APPLIED if isinstance(reply, Ack) else away(reply)
+    doomed = await rig.start()
+    await rig.send(rig.directive())
+    await until_stored(rig, ClaimState.COMPLETED)
+    await rig.kill(doomed)
+    await rig.advance(16 * 60, step=60)
+    rig.replies.answering = lambda reply: away(reply) if reply.job_id == "job_1" else APPLIED
+    await rig.start()
+    await rig.advance(1)
+    await leave(rig, "job_2")
+    await rig.advance(60)
+    (result,) = await rig.results()
+    assert result.job_id == "job_2"
+
+
+async def leave(rig: Rig, job: str) -> None:
+    """A result in the store, of an instance that died long ago."""
+    stored = await rig.store.read(KEY)
+    assert stored is not None
+    assert stored.record.result is not None
+    body = stored.record.result.body.replace(b"job_1", job.encode())
+    result = replace(stored.record.result, body=body)
+    record = replace(stored.record, result=result, until=rig.clock.now() - timedelta(hours=1))
+    await rig.store.write(StepKey(job, "step_01"), record, None)
+
+
+async def test_a_duplicate_that_comes_while_the_step_is_settled_is_settled_with_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directive, complete = rig.directive(), rig.bus.complete
+    topic = directive_topic(directive.lane)
+    settled: list[Delivery] = []
+
+    async def duplicated(delivery: Delivery) -> None:
+        settled.append(delivery)
+        if len(settled) == 1:
+            await rig.send(directive)
+            await rig.until(lambda: rig.bus.counts(topic, NAME).locked == 2)
+            await turns(20)
+        await complete(delivery)
+
+    monkeypatch.setattr(rig.bus, "complete", duplicated)
+    await rig.start()
+    await rig.send(directive)
+    await rig.settled()
+    assert len(settled) == 2
+    assert rig.runs["job_1", 1] == 1
+
+
+async def test_work_whose_lease_ended_while_it_waited_for_a_slot_is_not_begun(rig: Rig) -> None:
+    rig.replies.answering = lambda _: Answer(Verdict.APPLIED, rig.clock.now() + timedelta(hours=1))
+    rig.workshop.hold()
+    doomed = await rig.start(concurrency=1)
+    directive = rig.bus_directive()
+    await rig.send(directive)
+    await rig.until(lambda: rig.workshop.now == 1)
+    await rig.start(concurrency=1)
+    await rig.send(directive)
+    await rig.until(lambda: rig.bus.counts(directive_topic(directive.lane), NAME).locked == 2)
+    await rig.send(rig.directive("job_2"))
+    await rig.until(lambda: rig.workshop.now == 2)
+    await rig.kill(doomed)
+    await rig.advance(16 * 60, step=5)
+    rig.workshop.let_go()
+    await rig.results()
+    await rig.settled()
+    assert rig.runs["job_1", 1] == 1
+    assert [reply.type for reply in await rig.bus_replies(directive, 1)] == ["ACK"]
 
 
 async def test_a_message_whose_settlement_was_lost_is_settled_when_it_comes_again(
