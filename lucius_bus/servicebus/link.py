@@ -14,7 +14,7 @@ from lucius_bus.servicebus.errors import (
 )
 from lucius_bus.servicebus.pacing import Backoff
 from lucius_bus.servicebus.settings import ServiceBusSettings
-from lucius_bus.waiting import until_set
+from lucius_bus.waiting import in_time, until_set
 
 H = TypeVar("H", bound=Handler)
 T = TypeVar("T")
@@ -74,8 +74,7 @@ class Link(Generic[H]):
     async def _attempt(self, call: Callable[[H], Awaitable[T]]) -> T:
         handler = await self._open()
         try:
-            async with asyncio.timeout(self._limit):
-                return await call(handler)
+            return await in_time(call(handler), self._limit)
         except Failure:
             raise
         except Exception as error:

@@ -4,6 +4,7 @@ import asyncio
 
 from starlette.types import Message, Receive, Scope
 
+from lucius_bus.waiting import in_time
 from lucius_orchestrator.api.headers import header
 from lucius_orchestrator.api.problems import BodyTooLarge, BodyTooSlow
 
@@ -45,9 +46,9 @@ class BoundedBody:
         return message
 
     async def _next(self) -> Message:
+        left = self._deadline - asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(self._deadline):
-                return await self._receive()
+            return await in_time(self._receive(), left)
         except TimeoutError as error:
             raise BodyTooSlow from error
 

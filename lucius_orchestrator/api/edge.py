@@ -3,12 +3,12 @@
 Plain ASGI. It stands outside of all routes, so that whatever they raise is answered here.
 """
 
-import asyncio
 import logging
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lucius_bus.waiting import in_time
 from lucius_contract.messages import REPLY_LIMIT
 from lucius_logs.context import correlation
 from lucius_orchestrator.api.answers import send_refusal
@@ -90,7 +90,6 @@ class Answering:
             self.started = True
             message["headers"] = [*message.get("headers", ()), (CORRELATION, self._identity)]
         try:
-            async with asyncio.timeout(self._seconds):
-                await self._send(message)
+            await in_time(self._send(message), self._seconds)
         except TimeoutError as error:
             raise ClientGone from error

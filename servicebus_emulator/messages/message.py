@@ -23,6 +23,7 @@ from servicebus_emulator.rules.facts import Facts
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _NO_PROPERTIES: list[Any] = [None] * reading.PROPERTY_COUNT
+_PLAIN = frozenset({str, int})
 _NO_HEADER = Header()
 _NO_ANNOTATIONS = Annotations()
 
@@ -113,13 +114,17 @@ class Message:
             writing.application_properties(b"", None, properties) if properties else b"",
             described(DATA, binary(body)),
         )
-        return cls(b"".join(parts))
+        built = cls(b"".join(parts))
+        if _are_plain(properties):
+            known = reading.facts_of(dict(properties), built._properties, partition_key)
+            built._facts = known  # as they would be read
+        return built
 
     @property
     def facts(self) -> Facts:
         if self._facts is None:
-            place, fields = self._application_properties, self._properties
-            self._facts = reading.read_facts(self._data, place, fields, self.partition_key)
+            properties = reading.properties_at(self._data, self._application_properties.value)
+            self._facts = reading.facts_of(properties, self._properties, self.partition_key)
         return self._facts
 
     @property
@@ -203,6 +208,11 @@ class Message:
             self._header = reading.read_header(data, value)
         else:
             self._delivery_annotations = data[start:end]
+
+
+def _are_plain(properties: Mapping[str, object]) -> bool:
+    """Whether they come back as what they are given as."""
+    return all(type(value) in _PLAIN for value in properties.values())
 
 
 def _start_of_bare(found: list[Section]) -> int:

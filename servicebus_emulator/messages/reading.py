@@ -1,5 +1,6 @@
 """What the server needs to know of a message, out of its sections."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from servicebus_emulator.amqp import Ubyte, Uint, decode, encode, skip
@@ -105,9 +106,11 @@ def read_properties(data: bytes, value: int) -> list[Any]:
     return fields
 
 
-def read_facts(data: bytes, place: Place, fields: list[Any], partition_key: str | None) -> Facts:
+def facts_of(
+    properties: Mapping[str, object], fields: list[Any], partition_key: str | None
+) -> Facts:
     return Facts(
-        properties=properties_at(data, place.value),
+        properties=properties,
         message_id=text(fields[MESSAGE_ID]),
         correlation_id=text(fields[CORRELATION_ID]),
         to=text(fields[TO]),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from struct import Struct
 
 from servicebus_emulator.amqp import Int, Symbol, Timestamp, Uint, decode, encode, skip
@@ -27,6 +28,7 @@ _ALWAYS = Struct(
 _LOCK = Struct(f">{len(_LOCKED_UNTIL)}sq")
 _ANNOTATIONS = Struct(">4sII")
 _EMPTY_LIST, _SMALL_LIST = 0x45, 0xC0
+_NULL = b"\x40"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -66,7 +68,7 @@ def annotations(
 def application_properties(data: bytes, value: int | None, changes: Mapping[str, object]) -> bytes:
     """The section whose map is at `value`, with these properties replaced or added."""
     kept = _kept_properties(data, value, changes)
-    added = b"".join(string(key) + _property(item) for key, item in changes.items())
+    added = b"".join([_name(key) + _property(item) for key, item in changes.items()])
     number = 2 * (len(kept) + len(changes))
     return described(APPLICATION_PROPERTIES, map_of(b"".join(kept) + added, number))
 
@@ -99,10 +101,11 @@ def client_annotations(partition_key: str | None, scheduled_at: int | None) -> b
 
 def composite(code: int, fields: Mapping[int, object], count: int) -> bytes:
     """A section that is a list, out of its fields by index; nothing if it has none."""
-    values = [fields.get(index) for index in range(count)]
-    if all(value is None for value in values):
+    given = [index for index, value in fields.items() if value is not None and index < count]
+    if not given:
         return b""
-    return described(code, list_of([encode(value) for value in values]))
+    values = map(fields.get, range(max(given) + 1))
+    return described(code, list_of([_NULL if value is None else encode(value) for value in values]))
 
 
 def _fields(data: bytes, value: int) -> list[bytes]:
@@ -134,8 +137,16 @@ def _kept_properties(data: bytes, value: int | None, changes: Mapping[str, objec
     return kept
 
 
+@lru_cache(256)
+def _name(key: str) -> bytes:
+    """There are few, and every message has them."""
+    return string(key)
+
+
 def _property(value: object) -> bytes:
     """As the Python client of Service Bus does it: an int has 32 bits where it fits."""
+    if type(value) is str:
+        return string(value)
     if type(value) is int and -(2**31) <= value < 2**31:
         return encode(Int(value))
     if isinstance(value, datetime):
