@@ -107,7 +107,7 @@ def make_receiver(
         prefetch_count=0,
         socket_timeout=settings.shortest_wait.total_seconds(),
     )
-    _tune(receiver, settings.shortest_wait.total_seconds())
+    _tune(receiver, settings)
     return receiver
 
 
@@ -122,14 +122,16 @@ class _Always:
         return True
 
 
-def _tune(receiver: Receiver, patience: float) -> None:
-    """The client (7.15) has no public names for either. After the first message of a receive it
-    waits 0.2 s for more. And it hands back what arrives between two receives, though it was asked
-    for, and comes again at once."""
+def _tune(receiver: Receiver, settings: ServiceBusSettings) -> None:
+    """The client (7.15) has no public names for these. After the first message of a receive it
+    waits 0.2 s for more. It hands back what arrives between two receives, though it was asked for,
+    and comes again at once. And it always waits for a settlement to be confirmed."""
     if hasattr(receiver, "_further_pull_receive_timeout"):
-        receiver._further_pull_receive_timeout = patience
+        receiver._further_pull_receive_timeout = settings.shortest_wait.total_seconds()
     if hasattr(receiver, "_receive_context"):
         receiver._receive_context = _Always()
+    if hasattr(receiver, "_await_settlement_outcome") and not settings.confirms_settlements:
+        receiver._await_settlement_outcome = False
 
 
 def arrived(receiver: Receiver) -> int:

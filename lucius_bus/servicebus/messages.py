@@ -77,13 +77,11 @@ def _body(message: ServiceBusReceivedMessage) -> bytes:
 def _properties(found: Mapping[str | bytes, object]) -> dict[str, str | int]:
     """The client leaves names and texts as bytes. What is neither text nor number was not sent by
     this port, and is shown as text."""
-    return {str(_text(name)): _value(value) for name, value in found.items()}
+    return {
+        _text(name): value if isinstance(value, int) else _text(value)
+        for name, value in found.items()
+    }
 
 
-def _value(value: object) -> str | int:
-    value = _text(value)
-    return value if isinstance(value, str | int) else str(value)
-
-
-def _text(value: object) -> object:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -46,6 +46,9 @@ class Transfer:
         self.count = 1
 
     async def send(self, sender: Sender) -> None:
+        if len(self._letters) == 1:  # in a batch it would be encoded three times
+            await sender.send_messages(self._letters[0].outgoing)
+            return
         batch = await sender.create_message_batch()
         self.count = max(_filled(batch, self._letters), 1)
         # One that is too large for a batch may still be allowed by itself.

@@ -21,6 +21,10 @@ class ServiceBusSettings:
     `keep_alive` is how often a sender that is not used shows that it is there; None
     lets the connection end. `is_partitioned` says that topics are: then a batch has one partition
     key. Where that is not said but so, it is found out by the first batch that is refused.
+
+    `confirms_settlements` says that a settlement ends when the bus has confirmed it. For those who
+    can bear a message that comes again, and a lock whose loss they are not told of, a settlement
+    that is only sent costs a fifth.
     """
 
     shortest_wait: timedelta = timedelta(milliseconds=50)
@@ -33,6 +37,7 @@ class ServiceBusSettings:
     linger: timedelta = timedelta(seconds=2)
     keep_alive: timedelta | None = timedelta(seconds=30)
     is_partitioned: bool = False
+    confirms_settlements: bool = True
 
     def __post_init__(self) -> None:
         if not timedelta(0) < self.shortest_wait <= self.longest_look:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from lucius_bus.port import Bus
-from lucius_sdk.servicebus_consumer.schedule import LONG_LOOK, SHORT_LOOK
+from lucius_sdk.servicebus_consumer.schedule import LONG_LOOK, ROUND, SHORT_LOOK
 from lucius_sdk.settings import ServiceSettings
 
 _LINGER = timedelta(seconds=10)
@@ -25,8 +25,9 @@ async def open_bus(settings: ServiceSettings) -> AsyncIterator[Bus]:
     patience = ServiceBusSettings(
         shortest_wait=timedelta(seconds=SHORT_LOOK),
         longest_look=timedelta(seconds=LONG_LOOK),
-        settle_within=timedelta(seconds=LONG_LOOK),
+        settle_within=timedelta(seconds=ROUND),
         linger=_LINGER,
+        confirms_settlements=False,
     )
     if settings.servicebus_connection is not None:
         text = settings.servicebus_connection.reveal()

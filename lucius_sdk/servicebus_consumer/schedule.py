@@ -16,8 +16,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-LONG_LOOK = 0.25
+LONG_LOOK = 1.0
 SHORT_LOOK = 0.01
+ROUND = 0.25
+"""Seconds for a look at each lane in turn, while slots are fewer than lanes."""
+
 _PAUSES = (0.2, 1.0, 5.0)
 _COLD_SHARE = 8
 _COLD_TIME = 0.25
@@ -108,7 +111,8 @@ class LaneSchedule:
 
     def _cold_now(self, cold: list[_Lane]) -> list[Look]:
         if not self._is_contended():
-            wait = max(LONG_LOOK * min(self._slots / len(self._lanes), 1.0), SHORT_LOOK)
+            is_each = self._slots >= len(self._lanes)
+            wait = LONG_LOOK if is_each else max(ROUND * self._slots / len(self._lanes), SHORT_LOOK)
             return [self._begin(lane, 1, wait) for lane in cold[: self._free]]
         room = max(1, self._slots // _COLD_SHARE) - self._cold_looks
         count = max(0, min(room, self._free, int(self._cold_credit)))

@@ -79,6 +79,23 @@ async def drained(bus: Bus, count: int) -> list[Delivery]:
     return deliveries
 
 
+async def test_a_settlement_that_is_only_sent_arrives(backend: ServiceBusBackend) -> None:
+    """And a lock that was lost meanwhile is no error."""
+    text = connection_string(backend.emulator.port)
+    settings = replace(SETTINGS, confirms_settlements=False)
+    bus = ServiceBusBus.from_connection_string(text, settings=settings, clock=backend.clock)
+    await publish(bus, message(1), message(2))
+    first, second = await receive(bus, limit=2, wait=LONG)
+    await bus.complete(first)
+    async with asyncio.timeout(DEADLINE):
+        while backend.emulator.broker.counts(SUBSCRIPTION).active > 1:
+            await turns()
+    await backend.pass_time(minutes=2)
+    await bus.abandon(second)
+    await bus.close()
+    assert ids(await drained(backend.bus, 1)) == ["m2"]
+
+
 class Watched:
     """A handler of the client that tells what is called, and how much of it at once."""
 
