@@ -31,7 +31,7 @@ from benchmarks.flow_procrastinate import procrastinate
 from benchmarks.report import report
 
 OVER_HTTP, OVER_BUS = 1.3, 1.1
-JOBS, ROUNDS = 400, 5
+JOBS, ROUNDS = 1000, 5
 S = TypeVar("S")
 
 

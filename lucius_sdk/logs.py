@@ -38,6 +38,7 @@ STEP_FIELDS = (
     "correlation_id",
     "step_type",
 )
+_step_log = logging.getLogger("lucius_sdk.step")
 _current: ContextVar[Directive | None] = ContextVar("lucius_step", default=None)
 
 
@@ -75,8 +76,8 @@ class StepLogger(logging.LoggerAdapter[logging.Logger]):
         return msg, kwargs
 
 
-def step_logger(directive: Directive, name: str = "lucius_sdk.step") -> StepLogger:
-    return StepLogger(logging.getLogger(name), directive)
+def step_logger(directive: Directive) -> StepLogger:
+    return StepLogger(_step_log, directive)
 
 
 @contextmanager

@@ -8,8 +8,8 @@ Nothing here fails work: a traceparent that cannot be read starts a trace of its
 
 import asyncio
 import logging
+import random
 import re
-import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -80,7 +80,7 @@ class Tracing:
     def __init__(
         self,
         provider: TracerProvider | None = None,
-        random_bits: RandomBits = secrets.randbits,
+        random_bits: RandomBits = random.getrandbits,
     ) -> None:
         self._has_provider = provider is not None
         self._tracer = trace.get_tracer("lucius_sdk", tracer_provider=provider)
@@ -197,6 +197,7 @@ def _is_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def _is_free() -> bool:
+    """Whether nobody has set a provider. Asked for each step, since a team may set one late."""
     return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 

@@ -23,7 +23,8 @@ class WorkState:
         self._deadline = deadline
         self._is_cancelled = False
         self._reason: StopReason | None = None
-        self._must_stop = threading.Event()
+        self._must_stop = False
+        self._sleepers: list[threading.Event] = []
         self._callbacks: list[Callable[[], object]] = []
         self._progress: tuple[float | None, str | None] | None = None
 
@@ -46,7 +47,7 @@ class WorkState:
 
     @property
     def must_stop(self) -> bool:
-        return self._must_stop.is_set()
+        return self._must_stop
 
     def request_cancel(self) -> None:
         """The job is cancelled: the work should end, and be reported as cancelled."""
@@ -67,12 +68,14 @@ class WorkState:
             callback()
 
     def _tell(self) -> None:
-        self._must_stop.set()
+        self._must_stop = True
+        for sleeper in list(self._sleepers):
+            sleeper.set()
         for callback in self._callbacks:
             callback()
 
     def check(self) -> None:
-        if not self._must_stop.is_set():
+        if not self._must_stop:
             return
         if self._reason is not None:
             raise WorkStopped(self._reason)
@@ -80,7 +83,13 @@ class WorkState:
 
     def wait(self, seconds: float) -> bool:
         """Sleep in a handler's thread; True, and early, when the work must stop."""
-        return self._must_stop.wait(seconds)
+        sleeper = threading.Event()
+        self._sleepers.append(sleeper)
+        try:
+            # Asked only now: whoever says so from here on finds the sleeper.
+            return self._must_stop or sleeper.wait(seconds)
+        finally:
+            self._sleepers.remove(sleeper)
 
     def note_progress(self, fraction: float | None, note: str | None) -> None:
         before = self._progress or (None, None)

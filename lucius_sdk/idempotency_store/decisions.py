@@ -9,7 +9,7 @@ Clocks differ, so a claim has lapsed, and a deadline is over, only when that was
 ago.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NoReturn
 
@@ -107,7 +107,7 @@ def acked(record: Record, deadline: datetime | None = None) -> Record:
     if record.owner is None or record.state not in _UNFINISHED:
         _refuse(record, "acknowledged")
     later = _later(record.deadline, deadline)
-    return replace(record, state=ClaimState.ACKED, deadline=later)
+    return record._replace(state=ClaimState.ACKED, deadline=later)
 
 
 def renewed(record: Record, until: datetime, deadline: datetime | None = None) -> Record:
@@ -115,26 +115,26 @@ def renewed(record: Record, until: datetime, deadline: datetime | None = None) -
     if record.owner is None or record.state is ClaimState.REPORTED:
         _refuse(record, "renewed")
     later = _later(record.deadline, deadline)
-    return replace(record, until=max(record.until, until), deadline=later)
+    return record._replace(until=max(record.until, until), deadline=later)
 
 
 def completed(record: Record, result: StoredResult) -> Record:
     if record.owner is None or record.state not in _UNFINISHED:
         _refuse(record, "completed")
-    return replace(record, state=ClaimState.COMPLETED, result=result)
+    return record._replace(state=ClaimState.COMPLETED, result=result)
 
 
 def reported(record: Record) -> Record:
     if record.owner is None or record.state is not ClaimState.COMPLETED:
         _refuse(record, "reported")
-    return replace(record, state=ClaimState.REPORTED)
+    return record._replace(state=ClaimState.REPORTED)
 
 
 def released(record: Record, now: datetime) -> Record:
     """Anybody may take it over at once. Its result, if there is one, is found as lapsed."""
     if record.owner is None or record.state is ClaimState.REPORTED:
         _refuse(record, "released")
-    return replace(record, owner=None, until=now)
+    return record._replace(owner=None, until=now)
 
 
 def _first(wanted: Wanted) -> Record:
@@ -165,15 +165,14 @@ def _decide_unfinished(record: Record, wanted: Wanted, now: datetime, skew: time
         return Held(record.until)
     if is_over(max(record.deadline, wanted.deadline), now, skew):
         return Expired()
-    taken = replace(_taken_over(record, wanted), state=ClaimState.CLAIMED)
+    taken = _taken_over(record, wanted)._replace(state=ClaimState.CLAIMED)
     if record.owner is not None:
-        taken = replace(taken, takeovers=record.takeovers + 1)
+        taken = taken._replace(takeovers=record.takeovers + 1)
     return CrashLoop(taken) if taken.takeovers >= CRASH_LOOP_AT else Run(taken)
 
 
 def _taken_over(record: Record, wanted: Wanted) -> Record:
-    return replace(
-        record,
+    return record._replace(
         owner=wanted.owner,
         epoch=record.epoch + 1,
         until=wanted.until,

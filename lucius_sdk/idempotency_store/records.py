@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+import pydantic_core
+
 from lucius_contract.timeouts import ATTEMPT_CEILING, JOB_SLA
 from lucius_sdk.addresses import ReplyAddress
 from lucius_sdk.idempotency_store.errors import RecordUnreadable
@@ -38,8 +40,7 @@ class StoredResult:
     address: ReplyAddress
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """The unit of compare-and-set: one for each step.
 
     `owner` is None once the claim was released. `epoch` is 1 for the first run of an attempt and
@@ -49,7 +50,7 @@ class Record:
     """
 
     attempt_no: int
-    lease_id: str = field(repr=False)
+    lease_id: str
     state: ClaimState
     owner: str | None
     epoch: int
@@ -59,9 +60,13 @@ class Record:
     result: StoredResult | None = None
     claim_no: int = 0
 
+    def __repr__(self) -> str:
+        """Without the lease: who has it can answer."""
+        return f"<Record of attempt {self.attempt_no}, epoch {self.epoch}: {self.state.value}>"
+
 
 def encode(record: Record) -> str:
-    """As JSON in ASCII."""
+    """As JSON."""
     document = {
         "attempt_no": record.attempt_no,
         "lease_id": record.lease_id,
@@ -74,7 +79,10 @@ def encode(record: Record) -> str:
         "result": None if record.result is None else _result_document(record.result),
         "claim_no": record.claim_no,
     }
-    return json.dumps(document, separators=(",", ":"))
+    try:
+        return pydantic_core.to_json(document).decode()
+    except ValueError:  # a body that is no UTF-8
+        return json.dumps(document)
 
 
 def decode(document: str | bytes) -> Record:

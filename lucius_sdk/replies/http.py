@@ -1,40 +1,29 @@
-"""Replies to the callback addresses of a directive.
-
-Requests go straight to httpx's transport over aiohttp. The layers of `httpx.AsyncClient` are for
-redirects, cookies and logins, of which a callback has none, and they would cost more than all the
-rest of a request.
-"""
+"""Replies to the callback addresses of a directive."""
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
 
 from lucius_sdk.addresses import ReplyAddress
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
+from lucius_sdk.replies.direct import DirectExchange
+from lucius_sdk.replies.exchange import Answered, Exchange, ExchangeFailed, Header
 from lucius_sdk.replies.http_answers import Response, answer_of
 from lucius_sdk.replies.outgoing import Outgoing
 from lucius_sdk.replies.targets import Route, Target, read_target
 
-ANSWER_LIMIT = 64 * 1024
-"""Bytes of an answer that are read; one that goes on is not an orchestrator's."""
-
 _TARGETS_KEPT = 256
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
-_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json, application/problem+json",
-    "Accept-Encoding": "identity",
-    "User-Agent": "lucius-sdk",
-}
-# The transport lets some errors of aiohttp through as they are.
-_FAULTS = (httpx.TransportError, aiohttp.ClientError, OSError, ValueError)
+_HEADERS: tuple[Header, ...] = (
+    (b"Content-Type", b"application/json"),
+    (b"User-Agent", b"lucius-sdk"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +43,8 @@ class HttpReplies:
     def __init__(self, now: Callable[[], datetime], limits: HttpLimits | None = None) -> None:
         self._now = now
         self._limits = limits or HttpLimits()
-        self._extensions = {"timeout": {"connect": self._limits.connect}}
         self._target = lru_cache(_TARGETS_KEPT)(read_target)
-        self._transports: dict[Route, AiohttpTransport] = {}
+        self._exchanges: dict[Route, Exchange] = {}
         self._is_closed = False
 
     async def send(self, address: ReplyAddress, reply: Outgoing) -> Answer:
@@ -65,10 +53,11 @@ class HttpReplies:
             raise ReplyUnavailable("replies are closed")
         try:
             target = self._target(reply.url_in(address) or "")
-            request = self._request(target, address.token, reply)
+            headers = _headers(address.token, reply.traceparent)
         except ValueError as error:
             return Answer(Verdict.REFUSED, detail=str(error))
-        response = await self._exchanged(target, request)
+        answered = await self._answered(target, headers, reply.body)
+        response = Response(target.origin, *answered)
         return answer_of(_without(address.token, response), self._now())
 
     async def check(self) -> None:
@@ -77,86 +66,45 @@ class HttpReplies:
     async def close(self) -> None:
         """What is under way is cut off."""
         self._is_closed = True
-        while self._transports:
-            _, transport = self._transports.popitem()
-            await transport.aclose()
+        while self._exchanges:
+            _, exchange = self._exchanges.popitem()
+            await exchange.close()
 
-    def _request(self, target: Target, token: str | None, reply: Outgoing) -> httpx.Request:
-        headers = []
-        if token is not None:
-            if not _HEADER_VALUE.fullmatch(token):
-                raise ValueError("the directive's token holds characters that no token has")
-            headers.append((b"Authorization", b"Bearer " + token.encode()))
-        if reply.traceparent is not None and _HEADER_VALUE.fullmatch(reply.traceparent):
-            headers.append((b"traceparent", reply.traceparent.encode()))
-        stream = httpx.ByteStream(reply.body)  # given as content it would be looked at for longer
-        request = httpx.Request(
-            "POST", target.url, headers=headers, stream=stream, extensions=self._extensions
-        )
-        request.read()
-        return request
-
-    async def _exchanged(self, target: Target, request: httpx.Request) -> Response:
+    async def _answered(self, target: Target, headers: list[Header], body: bytes) -> Answered:
         try:
             async with asyncio.timeout(self._limits.total):
-                response = await self._transport(target.route).handle_async_request(request)
-                stream = response.stream
-                assert isinstance(stream, httpx.AsyncByteStream)
-                try:
-                    body = await _read(stream)
-                finally:
-                    await stream.aclose()
-        except _FAULTS as fault:
-            reason = _reason(fault)
-        else:
-            status = response.status_code
-            retry_after = response.headers.get("retry-after") if status >= 300 else None
-            return Response(target.origin, status, body, retry_after)
-        # Raised out here, without the fault: some of aiohttp's carry the request and its token.
+                return await self._exchange(target.route).post(target, headers, body)
+        except TimeoutError:
+            reason = "no answer in time"
+        except ExchangeFailed as failed:
+            reason = str(failed)
         raise ReplyUnavailable(f"{target.origin}: {reason}")
 
-    def _transport(self, route: Route) -> AiohttpTransport:
-        transport = self._transports.get(route)
-        if transport is None:
-            transport = self._transports[route] = _new_transport(route, self._limits.idle)
-        return transport
+    def _exchange(self, route: Route) -> Exchange:
+        exchange = self._exchanges.get(route)
+        if exchange is None:
+            exchange = self._exchanges[route] = _new_exchange(route, self._limits)
+        return exchange
 
 
-def _new_transport(route: Route, idle: float) -> AiohttpTransport:
-    tls = httpx.create_ssl_context() if route.is_secure else False
+def _new_exchange(route: Route, limits: HttpLimits) -> Exchange:
+    tls: ssl.SSLContext | None = httpx.create_ssl_context() if route.is_secure else None
+    if route.proxy is None:
+        return DirectExchange(route, tls, limits.connect, limits.idle)
+    from lucius_sdk.replies.proxied import ProxiedExchange  # few need it, and it is heavy
 
-    def session() -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=tls, limit=0, keepalive_timeout=idle),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=_HEADERS,
-        )
-
-    proxy = httpx.Proxy(route.proxy) if route.proxy else None
-    return AiohttpTransport(verify=tls, proxy=proxy, client=session)
+    return ProxiedExchange(route.proxy, tls, limits.connect, limits.idle)
 
 
-async def _read(stream: httpx.AsyncByteStream) -> bytes:
-    parts, size = [], 0
-    async for part in stream:
-        parts.append(part)
-        size += len(part)
-        if size > ANSWER_LIMIT:
-            return b""
-    return b"".join(parts)
-
-
-def _reason(fault: Exception) -> str:
-    """Without the address, which most of these errors quote."""
-    mapped = isinstance(fault, httpx.TransportError)
-    cause = fault.__cause__ if mapped and fault.__cause__ is not None else fault
-    if isinstance(cause, TimeoutError):
-        return "no answer in time"
-    if isinstance(cause, aiohttp.ClientConnectorCertificateError):
-        return str(cause.certificate_error)
-    if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror
-    return type(cause).__name__
+def _headers(token: str | None, traceparent: str | None) -> list[Header]:
+    headers = list(_HEADERS)
+    if token is not None:
+        if not _HEADER_VALUE.fullmatch(token):
+            raise ValueError("the directive's token holds characters that no token has")
+        headers.append((b"Authorization", b"Bearer " + token.encode()))
+    if traceparent is not None and _HEADER_VALUE.fullmatch(traceparent):
+        headers.append((b"traceparent", traceparent.encode()))
+    return headers
 
 
 def _without(token: str | None, response: Response) -> Response:

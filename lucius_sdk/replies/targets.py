@@ -12,10 +12,12 @@ _HOST = re.compile(rb"[A-Za-z0-9._:-]+")
 
 
 class Route(NamedTuple):
-    """Targets with the same route share their connections."""
+    """Targets with the same route share their connections: those to their host, or to a proxy."""
 
     is_secure: bool
-    proxy: str | None
+    host: str
+    port: int
+    proxy: str | None = None
 
 
 class Target(NamedTuple):
@@ -38,13 +40,12 @@ def read_target(address: str) -> Target:
     if url.userinfo:
         raise ValueError("the callback address holds a user; the directive's token is for that")
     origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-    return Target(url, origin, Route(url.scheme == "https", _proxy(url)))
+    host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
+    return Target(url, origin, Route(url.scheme == "https", host, port, _proxy(url, port)))
 
 
-def _proxy(url: httpx.URL) -> str | None:
-    if _is_loopback(url.host):
-        return None
-    if proxy_bypass(f"{url.host}:{url.port or _PORTS[url.scheme]}"):
+def _proxy(url: httpx.URL, port: int) -> str | None:
+    if _is_loopback(url.host) or proxy_bypass(f"{url.host}:{port}"):
         return None
     proxies = getproxies()
     return proxies.get(url.scheme) or proxies.get("all")

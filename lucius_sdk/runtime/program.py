@@ -89,8 +89,16 @@ async def _running(
             _log.exception("hook.raised")
             raise CannotStart(f"a hook raised {type(error).__name__}") from error
         stack.push_async_callback(runtime.stop, settings.grace.total_seconds())
-        gc.freeze()  # what was loaded so far stays: it need not be looked through again and again
+        _calm_the_collector()
         yield health
+
+
+def _calm_the_collector() -> None:
+    """What was loaded so far stays, and need not be looked through again and again; garbage with
+    cycles is rare. Otherwise a tenth of the time is spent on looking through steps under way."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
 
 
 async def _open(

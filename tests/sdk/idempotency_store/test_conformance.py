@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -48,7 +47,7 @@ async def test_what_was_written_is_read_by_all(stores: Pair, state: ClaimState) 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff\xfe", b"x" * 64 * 1024, "ä€😀".encode()])
 async def test_a_result_comes_back_with_the_very_bytes(store: DedupStore, body: bytes) -> None:
-    stored = replace(record(COMPLETED), result=StoredResult(body, ADDRESS))
+    stored = record(COMPLETED)._replace(result=StoredResult(body, ADDRESS))
     await store.write(KEY, stored, None)
     found = await store.read(KEY)
     assert found is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -32,6 +33,23 @@ def says(status: int, value: object = None, **headers: str) -> Act:
         await writer.drain()
 
     return act
+
+
+async def announces(writer: asyncio.StreamWriter) -> None:
+    """That an answer will come, and then the answer."""
+    writer.write(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
+    await says(200, {"verdict": "DUPLICATE"})(writer)
+
+
+async def ends_with_the_connection(writer: asyncio.StreamWriter) -> None:
+    writer.write(b'HTTP/1.1 200 OK\r\n\r\n{"verdict": "DUPLICATE"}')
+    await writer.drain()
+    writer.close()
+
+
+async def says_more_than_it_was_asked(writer: asyncio.StreamWriter) -> None:
+    await says(200, {"verdict": "APPLIED"})(writer)
+    await says(200, {"verdict": "DUPLICATE"})(writer)
 
 
 async def cuts(writer: asyncio.StreamWriter) -> None:
@@ -77,7 +95,8 @@ APPLIED = {
 class Orchestrator:
     """Requests take the acts that wait in turn, then `otherwise`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.requests: list[Request] = []
         self.connections = 0
         self.otherwise: Act = says(200, APPLIED)
@@ -95,7 +114,9 @@ class Orchestrator:
         self._acts.extend(acts)
 
     async def come_back(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, ssl=self._tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def go_away(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -19,15 +20,19 @@ from tests.sdk.replies.orchestrator import (
     DEADLINE,
     Act,
     Orchestrator,
+    announces,
     cuts,
     cuts_the_body,
+    ends_with_the_connection,
     floods,
     hangs,
     says,
+    says_more_than_it_was_asked,
     speaks_no_http,
     stops_in_the_body,
 )
 from tests.sdk.replies.samples import TOKEN, TRACE, ack, heartbeat, over_http, result
+from tests.webhooks.receiver import new_certificate
 
 
 @pytest.fixture
@@ -92,6 +97,66 @@ async def test_connections_are_kept(http: HttpReplies, orchestrator: Orchestrato
     for _ in range(5):
         await http.send(over_http(orchestrator.origin), outgoing(ack()))
     assert orchestrator.connections == 1
+
+
+async def test_a_connection_that_its_server_gives_up_is_not_used_again(
+    http: HttpReplies, orchestrator: Orchestrator
+) -> None:
+    orchestrator.will(says(200, connection="close"))
+    for _ in range(3):
+        await http.send(over_http(orchestrator.origin), outgoing(ack()))
+    assert orchestrator.connections == 2
+
+
+async def test_a_connection_that_rested_too_long_is_not_used_again(
+    clock: FakeClock, orchestrator: Orchestrator
+) -> None:
+    http = HttpReplies(clock.now, HttpLimits(idle=-1))
+    for _ in range(2):
+        await http.send(over_http(orchestrator.origin), outgoing(ack()))
+    assert orchestrator.connections == 2
+    await http.close()
+
+
+@pytest.mark.parametrize("act", [announces, ends_with_the_connection])
+async def test_an_answer_in_another_form_is_understood(
+    http: HttpReplies, orchestrator: Orchestrator, act: Act
+) -> None:
+    orchestrator.will(act)
+    answer = await http.send(over_http(orchestrator.origin), outgoing(ack()))
+    assert answer.verdict is Verdict.DUPLICATE
+    answer = await http.send(over_http(orchestrator.origin), outgoing(ack()))
+    assert answer.verdict is Verdict.APPLIED
+
+
+async def test_what_nobody_asked_for_is_no_answer_to_the_next_reply(
+    http: HttpReplies, orchestrator: Orchestrator
+) -> None:
+    orchestrator.will(says_more_than_it_was_asked)
+    for _ in range(2):
+        answer = await http.send(over_http(orchestrator.origin), outgoing(ack()))
+        assert answer.verdict is Verdict.APPLIED
+
+
+async def test_over_tls_the_certificate_must_be_trusted_and_have_the_name(
+    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = new_certificate(tmp_path, "localhost")
+    orchestrator = Orchestrator(certificate.server_context())
+    await orchestrator.come_back()
+    origin = f"https://localhost:{orchestrator.port}"
+    stranger = HttpReplies(clock.now)
+    with pytest.raises(ReplyUnavailable, match="self-signed certificate"):
+        await stranger.send(over_http(origin), outgoing(ack()))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
+    friend = HttpReplies(clock.now)
+    with pytest.raises(ReplyUnavailable, match="not valid for '127"):
+        await friend.send(over_http(origin.replace("localhost", "127.0.0.1")), outgoing(ack()))
+    assert orchestrator.requests == []
+    assert (await friend.send(over_http(origin), outgoing(ack()))).verdict is Verdict.APPLIED
+    for http in (stranger, friend):
+        await http.close()
+    await orchestrator.go_away()
 
 
 async def test_no_cookies_are_kept(http: HttpReplies, orchestrator: Orchestrator) -> None:

@@ -18,7 +18,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_an_address_is_shown_without_path_and_query() -> None:
     target = read_target("https://api.example:8443/v1/callbacks/ack?sig=secret")
     assert target.origin == "https://api.example:8443"
-    assert target.route == Route(is_secure=True, proxy=None)
+    assert target.route == Route(is_secure=True, host="api.example", port=8443)
 
 
 @pytest.mark.parametrize(

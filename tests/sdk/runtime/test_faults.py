@@ -79,7 +79,7 @@ async def leave(rig: Rig, job: str) -> None:
     assert stored.record.result is not None
     body = stored.record.result.body.replace(b"job_1", job.encode())
     result = replace(stored.record.result, body=body)
-    record = replace(stored.record, result=result, until=rig.clock.now() - timedelta(hours=1))
+    record = stored.record._replace(result=result, until=rig.clock.now() - timedelta(hours=1))
     await rig.store.write(StepKey(job, "step_01"), record, None)
 
 
