@@ -100,7 +100,6 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answered] | None = None
-        self.is_reusable = False
         self.on_message_begin()
 
     def exchange(self, request: bytes) -> asyncio.Future[Answered]:
@@ -140,9 +139,11 @@ class _Connection(asyncio.Protocol):
             self._fail("the answer is no HTTP")
 
     def on_message_begin(self) -> None:
+        """Of an answer; of a second one, nobody knows where it ends and the next begins."""
         self._status, self._body = 0, b""
         self._retry_after: str | None = None
         self._has_length = False
+        self.is_reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         known = name.lower()
@@ -161,7 +162,7 @@ class _Connection(asyncio.Protocol):
             self._end()
 
     def on_message_complete(self) -> None:
-        if self._status >= _FINAL:
+        if self._status >= _FINAL and self._answer is not None and not self._answer.done():
             self.is_reusable = self._parser.should_keep_alive()
             self._end()
 

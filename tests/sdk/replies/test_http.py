@@ -136,6 +136,7 @@ async def test_what_nobody_asked_for_is_no_answer_to_the_next_reply(
     for _ in range(2):
         answer = await http.send(over_http(orchestrator.origin), outgoing(ack()))
         assert answer.verdict is Verdict.APPLIED
+    assert orchestrator.connections == 2
 
 
 async def test_over_tls_the_certificate_must_be_trusted_and_have_the_name(
