@@ -108,6 +108,18 @@ async def test_a_connection_that_its_server_gives_up_is_not_used_again(
     assert orchestrator.connections == 2
 
 
+async def test_a_connection_that_ended_while_it_rested_is_not_used_again(
+    http: HttpReplies, orchestrator: Orchestrator
+) -> None:
+    await http.send(over_http(orchestrator.origin), outgoing(ack()))
+    await orchestrator.go_away()
+    await orchestrator.come_back()
+    for _ in range(200):  # until its end was noticed
+        await asyncio.sleep(0)
+    answer = await http.send(over_http(orchestrator.origin), outgoing(ack()))
+    assert answer.verdict is Verdict.APPLIED
+
+
 async def test_a_connection_that_rested_too_long_is_not_used_again(
     clock: FakeClock, orchestrator: Orchestrator
 ) -> None:
