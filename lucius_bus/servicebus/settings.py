@@ -24,7 +24,7 @@ class ServiceBusSettings:
 
     `confirms_settlements` says that a settlement ends when the bus has confirmed it. For those who
     can bear a message that comes again, and a lock whose loss they are not told of, a settlement
-    that is only sent costs a fifth.
+    that is only sent costs less than half.
     """
 
     shortest_wait: timedelta = timedelta(milliseconds=50)

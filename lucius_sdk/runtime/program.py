@@ -95,7 +95,7 @@ async def _running(
 
 def _calm_the_collector() -> None:
     """What was loaded so far stays, and need not be looked through again and again; garbage with
-    cycles is rare. Otherwise a tenth of the time is spent on looking through steps under way."""
+    cycles is rare, so that steps under way need not be looked through so often either."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)

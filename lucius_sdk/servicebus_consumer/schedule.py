@@ -6,9 +6,9 @@ shared among the hot lanes, one lane after the other, so that a tenant with much
 does not keep others from being served.
 
 A cold lane is looked at for one directive. While slots are plenty, all of them are, and the looks
-last long; with fewer slots than lanes they are shorter, so that going around takes as long. When
-slots are contended, a look at a cold lane keeps a slot from work that is known to wait: the looks
-are short, go around the lanes, and use about a quarter of one slot's time, or an eighth of all
+last long; with fewer slots than lanes they are so short that going around takes `ROUND`. When slots
+are contended, a look at a cold lane keeps a slot from work that is known to wait: the looks are
+short, go around the lanes, and use about a quarter of one slot's time, or an eighth of all
 slots. So a directive on a quiet lane is found within a few handler times.
 """
 

@@ -538,3 +538,11 @@ def test_ours_are_typed_as_the_service_types_them() -> None:
     assert encode(Symbol("x-opt-enqueued-time")) + b"\x83" in encoded
     assert encode(Symbol("x-opt-locked-until")) + b"\x83" in encoded
     assert encode(Symbol("x-opt-message-state")) + b"\x71" in encoded
+
+
+@given(st.dictionaries(st.text(max_size=9), st.text(max_size=9) | st.integers(-(2**63), 2**63 - 1)))
+def test_a_message_that_was_built_has_the_facts_that_are_read_from_its_bytes(
+    properties: dict[str, object],
+) -> None:
+    built = Message.build(b"", message_id="m", partition_key="acme", properties=properties)
+    assert built.facts == Message.parse(built.stored()).facts

@@ -3,10 +3,11 @@
 import random
 from collections import Counter, deque
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lucius_sdk.servicebus_consumer.schedule import LONG_LOOK, SHORT_LOOK, LaneSchedule, Look
+from lucius_sdk.servicebus_consumer.schedule import LONG_LOOK, ROUND, SHORT_LOOK, LaneSchedule, Look
 
 LANES = range(16)
 
@@ -105,6 +106,20 @@ def test_looks_and_work_together_never_have_more_than_all_slots(
             schedule.freed(chance.random())
         elif schedule.take():
             working += 1
+
+
+@pytest.mark.parametrize("slots", [1, 4, 8])
+def test_with_fewer_slots_than_lanes_going_around_takes_no_longer_than_a_round(slots: int) -> None:
+    schedule = LaneSchedule(LANES, slots)
+    seen: set[int] = set()
+    now = 0.0
+    while len(seen) < len(LANES):
+        looks = schedule.next_looks(now)
+        seen |= {look.lane for look in looks}
+        now += looks[0].wait
+        for look in looks:
+            schedule.looked(look, 0)
+    assert now == pytest.approx(ROUND)
 
 
 def served_after(slots: int, handler_seconds: float) -> float:

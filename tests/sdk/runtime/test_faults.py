@@ -41,12 +41,7 @@ async def test_the_third_take_over_of_an_attempt_is_answered_and_not_run(rig: Ri
 
 
 async def test_a_result_whose_message_has_expired_is_found_in_the_store(rig: Rig) -> None:
-    rig.replies.answering = lambda reply: APPLIED if isinstance(reply, Ack) else away(reply)
-    doomed = await rig.start()
-    await rig.send(rig.directive())
-    await until_stored(rig, ClaimState.COMPLETED)
-    await rig.kill(doomed)
-    await rig.advance(16 * 60, step=60)
+    await kill_before_it_reports(rig)
     assert rig.on_bus() == 0
     rig.replies.answering = lambda _: APPLIED
     await rig.start()
@@ -57,12 +52,7 @@ async def test_a_result_whose_message_has_expired_is_found_in_the_store(rig: Rig
 
 
 async def test_a_result_that_nobody_ever_answers_holds_up_no_other(rig: Rig) -> None:
-    rig.replies.answering = lambda reply: APPLIED if isinstance(reply, Ack) else away(reply)
-    doomed = await rig.start()
-    await rig.send(rig.directive())
-    await until_stored(rig, ClaimState.COMPLETED)
-    await rig.kill(doomed)
-    await rig.advance(16 * 60, step=60)
+    await kill_before_it_reports(rig)
     rig.replies.answering = lambda reply: away(reply) if reply.job_id == "job_1" else APPLIED
     await rig.start()
     await rig.advance(1)
@@ -70,6 +60,16 @@ async def test_a_result_that_nobody_ever_answers_holds_up_no_other(rig: Rig) -> 
     await rig.advance(60)
     (result,) = await rig.results()
     assert result.job_id == "job_2"
+
+
+async def kill_before_it_reports(rig: Rig) -> None:
+    """Its result is stored; its message expires."""
+    rig.replies.answering = lambda reply: APPLIED if isinstance(reply, Ack) else away(reply)
+    doomed = await rig.start()
+    await rig.send(rig.directive())
+    await until_stored(rig, ClaimState.COMPLETED)
+    await rig.kill(doomed)
+    await rig.advance(16 * 60, step=60)
 
 
 async def leave(rig: Rig, job: str) -> None:
