@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from servicebus_emulator.administration import Administration, AdministrationProtocol
-from servicebus_emulator.broker import Broker, Record
+from servicebus_emulator.broker import Broker, Observation, Record
 from servicebus_emulator.faults import Faults
 from servicebus_emulator.journal import JournalError
 from servicebus_emulator.links import Timer
@@ -49,7 +49,7 @@ class Emulator:
 
     Nothing is answered before it is kept: what was read in one turn of the loop is handled, then
     the journal is written, and only then do answers leave. `journal` None: nothing is kept, and a
-    stop loses all.
+    stop loses all. `observe` is told what receivers and time do to messages.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Emulator:
         keys: Keys | None = None,
         journal: Keeper | None = None,
         max_message_bytes: int = 256 * 1024,
+        observe: Callable[[Observation], None] | None = None,
     ) -> None:
         self.clock = clock
         self.name = "lucius-servicebus-emulator"
@@ -67,7 +68,7 @@ class Emulator:
         self.faults = Faults()
         self._journal = journal
         record: Callable[[Record], None] | None = None if journal is None else journal.record
-        self.broker = Broker(clock, tokens, record, max_message_bytes)
+        self.broker = Broker(clock, tokens, record, max_message_bytes, observe)
         self._administration = Administration(self.broker, self.keys, clock, self.faults, self.keep)
         self._server: asyncio.Server | None = None
         self._peers: set[Peer] = set()

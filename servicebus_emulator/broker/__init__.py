@@ -35,6 +35,7 @@ from servicebus_emulator.broker.errors import (
     SessionLockLost,
     SessionUnavailable,
 )
+from servicebus_emulator.broker.observing import Happening, Observation
 from servicebus_emulator.broker.records import Record
 from servicebus_emulator.broker.sessions import SessionLock
 from servicebus_emulator.broker.settings import QueueSettings, SubscriptionSettings, TopicSettings
@@ -53,11 +54,13 @@ __all__ = [
     "EntityDisabled",
     "EntityExists",
     "EntityNotFound",
+    "Happening",
     "InvalidArgument",
     "LockLost",
     "MessageNotFound",
     "MessageTooLarge",
     "NotAllowed",
+    "Observation",
     "Outcome",
     "Peeked",
     "QueueDescription",

@@ -8,6 +8,7 @@ from servicebus_emulator.broker.deadlines import NEVER
 from servicebus_emulator.broker.entrance import Entrance
 from servicebus_emulator.broker.errors import EntityNotFound, NotAllowed
 from servicebus_emulator.broker.namespace import Namespace
+from servicebus_emulator.broker.observing import Observation
 from servicebus_emulator.broker.records import Record
 from servicebus_emulator.broker.restoring import restored, snapshot_of
 from servicebus_emulator.broker.source import Source
@@ -15,7 +16,8 @@ from servicebus_emulator.broker.source import Source
 
 class Broker(Administration):
     """`clock` gives milliseconds since the epoch, `tokens` 16 bytes that are new each time.
-    `record` gets every durable change, in order, while it is made: it calls no verb.
+    `record` gets every durable change, in order, while it is made; `observe` what receivers and
+    time do to messages. They call no verb.
 
     An address is the name of a queue or a topic, or "topic/Subscriptions/name"; what can be
     received from has "/$DeadLetterQueue" beside it. Letter case does not count.
@@ -27,8 +29,9 @@ class Broker(Administration):
         tokens: Callable[[], bytes],
         record: Callable[[Record], None] | None = None,
         max_message_bytes: int = 262_144,
+        observe: Callable[[Observation], None] | None = None,
     ) -> None:
-        super().__init__(Namespace(clock, tokens, record, max_message_bytes))
+        super().__init__(Namespace(clock, tokens, record, max_message_bytes, observe))
         self.max_message_bytes = max_message_bytes
 
     def send(self, address: str, messages: Sequence[Content]) -> None:

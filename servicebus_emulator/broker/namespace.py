@@ -8,6 +8,7 @@ from servicebus_emulator.broker.content import Content
 from servicebus_emulator.broker.dead_letters import DeadLetters
 from servicebus_emulator.broker.entrance import Entrance
 from servicebus_emulator.broker.errors import EntityNotFound
+from servicebus_emulator.broker.observing import Observation
 from servicebus_emulator.broker.queue import Queue
 from servicebus_emulator.broker.records import (
     EntityRecord,
@@ -41,8 +42,9 @@ class Namespace:
         tokens: Callable[[], bytes],
         record: Callable[[Record], None] | None,
         max_message_bytes: int,
+        observe: Callable[[Observation], None] | None = None,
     ) -> None:
-        self.wiring = Wiring(clock, tokens, record, self._forward)
+        self.wiring = Wiring(clock, tokens, record, self._forward, observe)
         self.max_message_bytes = max_message_bytes
         self.queues: dict[str, Queue] = {}
         self.topics: dict[str, Topic] = {}

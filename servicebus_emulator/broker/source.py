@@ -23,6 +23,7 @@ from servicebus_emulator.broker.errors import (
     MessageNotFound,
     NotAllowed,
 )
+from servicebus_emulator.broker.observing import Happening
 from servicebus_emulator.broker.peeking import entries_from, peeked
 from servicebus_emulator.broker.sessions import SessionLock, Sessions
 from servicebus_emulator.broker.settings import ReadableSettings
@@ -74,12 +75,16 @@ class Source(Store):
         if type(outcome) is Complete:
             self._unlock(entry)
             self.remove(entry)
+            self._seen(Happening.COMPLETED, entry)
         elif isinstance(outcome, Abandon):
             self.fail(entry, now, outcome.properties)
+            self._seen(Happening.ABANDONED, entry)
         elif isinstance(outcome, Defer):
             self.defer(entry, outcome.properties)
+            self._seen(Happening.DEFERRED, entry)
         elif isinstance(outcome, DeadLetter):
             self._dead_letter(entry, outcome, now)
+            self._seen(Happening.DEAD_LETTERED, entry, outcome.reason)
         self._wiring.bell.ring()
 
     def release(self, token: bytes) -> None:
@@ -102,6 +107,7 @@ class Source(Store):
         if entry.line is not self.line:
             raise NotAllowed("a message of a session is held as long as the session: renew that")
         self._lock(entry, now + self.settings.lock_duration)
+        self._seen(Happening.RENEWED, entry)
         return entry.locked_until
 
     def peek(
@@ -206,7 +212,7 @@ class Source(Store):
         """Inlines `_hold`: this is the hottest loop of receivers."""
         locked, tokens, pop = self._locked, self._wiring.tokens, line.pop
         held = None if line is self.line else line.held
-        add = self._locks.add
+        add, observed = self._locks.add, self._wiring.observe is not None
         deliveries: list[Delivery] = []
         for _ in range(limit):
             entry = pop()
@@ -220,6 +226,8 @@ class Source(Store):
                 add(until, entry.number, entry)
             else:
                 held[token] = entry
+            if observed:
+                self._seen(Happening.DELIVERED, entry)
             deliveries.append(
                 Delivery(
                     entry.message,
@@ -248,6 +256,7 @@ class Source(Store):
 
     def _give_away(self, entry: Entry) -> Delivery:
         self.remove(entry)
+        self._seen(Happening.DELIVERED, entry)
         return _delivery(entry, self._wiring.tokens(), None)
 
     def _hold(self, entry: Entry, until: int) -> Delivery:
@@ -258,6 +267,7 @@ class Source(Store):
             self._lock(entry, until)
         else:
             entry.line.held[token] = entry
+        self._seen(Happening.DELIVERED, entry)
         return _delivery(entry, token, until)
 
     def _lock(self, entry: Entry, until: int) -> None:

@@ -12,6 +12,7 @@ from servicebus_emulator.broker.deadlines import NEVER, Deadlines
 from servicebus_emulator.broker.deliveries import STATE_DEFERRED
 from servicebus_emulator.broker.entries import DEFERRED, LOCKED, READY, Entry, Line
 from servicebus_emulator.broker.errors import EntityNotFound
+from servicebus_emulator.broker.observing import Happening, Observation
 from servicebus_emulator.broker.records import Changed, MessageRecord, SessionStateSet
 from servicebus_emulator.broker.sessions import Session, Sessions
 from servicebus_emulator.broker.settings import ACTIVE, SEND_DISABLED, ReadableSettings
@@ -144,6 +145,7 @@ class Store(Shelf):
         self.dead.receive(letter, moment)
 
     def expire(self, entry: Entry, moment: int) -> None:
+        self._seen(Happening.EXPIRED, entry)
         if self.settings.dead_letter_on_expiry:
             description = "its time to live was over before it was received"
             self.bury(entry, moment, "TTLExpiredException", description)
@@ -167,6 +169,7 @@ class Store(Shelf):
     def advance(self, moment: int) -> None:
         while (entry := self._locks.pop(moment)) is not None:
             self.fail(entry, moment)
+            self._seen(Happening.LOCK_LOST, entry)
         if self.by_session is not None:
             self.by_session.expire(moment)
         while (entry := self._expiries.pop(moment)) is not None:
@@ -235,6 +238,12 @@ class Store(Shelf):
             self._wiring.forward(target, message, moment, hops + 1, None)
         except Refusal as refusal:
             self.refuse(message, moment, hops, refusal)
+
+    def _seen(self, what: Happening, entry: Entry, reason: str | None = None) -> None:
+        if self._wiring.observe is not None:
+            self._wiring.observe(
+                Observation(what, self.path, entry.number, entry.message, entry.count, reason)
+            )
 
     def _unlock(self, entry: Entry) -> None:
         token = entry.token

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from servicebus_emulator.broker.agenda import Agenda
 from servicebus_emulator.broker.content import Content
+from servicebus_emulator.broker.observing import Observation
 from servicebus_emulator.broker.records import Record
 from servicebus_emulator.broker.waiting import Bell
 
@@ -27,9 +28,10 @@ class Forward(Protocol):
 
 
 class Wiring:
-    """`record` is None while nobody keeps what changes, and while a broker is restored."""
+    """`record` is None while nobody keeps what changes, and while a broker is restored; `observe`
+    while nobody watches."""
 
-    __slots__ = ("_serials", "agenda", "bell", "forward", "record", "tokens")
+    __slots__ = ("_serials", "agenda", "bell", "forward", "observe", "record", "tokens")
 
     def __init__(
         self,
@@ -37,12 +39,14 @@ class Wiring:
         tokens: Callable[[], bytes],
         record: Callable[[Record], None] | None,
         forward: Forward,
+        observe: Callable[[Observation], None] | None = None,
     ) -> None:
         self.bell = Bell()
         self.agenda = Agenda(clock, self.bell)
         self.tokens = tokens
         self.record = record
         self.forward = forward
+        self.observe = observe
         self._serials = itertools.count()
 
     def serial(self) -> int:

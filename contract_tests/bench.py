@@ -1,0 +1,337 @@
+"""A test bench: one mock, one service process, and the verbs that scenarios are written in."""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from contract_tests.contract import LoadedContract, Sample
+from contract_tests.process import ServiceProcess
+from contract_tests.verdicts import HarnessFault, RuleBroken
+from lucius_contract.routing import lane_of, normalise
+from lucius_orchestrator.domain.aggregate import ReplyVia
+from orchestrator_mock import Entry, Fault, Issued, Kind, Mock, MockSettings, Order, ServedRef, What
+
+PATIENCE = 45.0
+"""Seconds for what must happen but has no time of its own in the contract. Long, since a slow
+machine is no broken service."""
+LOCK_SECONDS = 5.0
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """A directive on its way through the service."""
+
+    bench: "Bench"
+    order: Order
+    issued: Issued
+    refs: tuple[ServedRef, ...]
+
+    @property
+    def job_id(self) -> str:
+        return self.issued.job_id
+
+    @property
+    def runs(self) -> int:
+        """How often the work was begun: reads of its first ref, as many to a run as an undisturbed
+        one has."""
+        return -(-self.refs[0].reads // self.bench.reads_per_run)
+
+    def entries(self, *whats: What) -> list[Entry]:
+        """Of this attempt, and reads of the job."""
+        found = self.bench.mock.recording.of(self.job_id, *whats)
+        return [e for e in found if e.attempt_no in (0, self.issued.attempt_no)]
+
+    def results(self) -> list[Entry]:
+        return self.entries(What.RESULT)
+
+    def release(self) -> None:
+        for ref in self.refs:
+            ref.release()
+
+    def hold(self) -> None:
+        for ref in self.refs:
+            ref.hold()
+
+    async def reading(self, times: int = 1, within: float = PATIENCE) -> None:
+        """The work has begun."""
+        await self.bench.expect(
+            lambda: sum(ref.reads for ref in self.refs) >= times or None,
+            f"the work of {self._named} was not begun within {within:g} s: no ref of its directive"
+            " was read",
+            within,
+        )
+
+    async def acked(self, within: float = PATIENCE) -> Entry:
+        return await self.bench.expect(
+            lambda: next(iter(self.entries(What.ACK)), None),
+            f"no ACK of {self._named} came within {within:g} s",
+            within,
+        )
+
+    async def result(self, within: float = PATIENCE) -> Entry:
+        """A RESULT that was answered, so that what became of it is known."""
+        return await self.bench.expect(
+            lambda: next((e for e in self.results() if _is_answered(e)), None),
+            f"no RESULT of {self._named} came within {within:g} s",
+            within,
+        )
+
+    async def succeeded(self, within: float = PATIENCE) -> Entry:
+        entry = await self.result(within)
+        status = (entry.body or {}).get("status")
+        if status != "SUCCEEDED":
+            raise RuleBroken(
+                f"the valid sample was answered {status}, {(entry.body or {}).get('error')}",
+                "The sample in contract.yaml is not valid for the service, or the work failed: see"
+                " its log.",
+            )
+        return entry
+
+    async def settled(self, within: float = PATIENCE) -> None:
+        await self.bench.expect(
+            lambda: self.bench.mock.is_settled(self.issued) or None,
+            f"the message of {self._named} was not settled within {within:g} s",
+            within,
+        )
+
+    @property
+    def _named(self) -> str:
+        return f"job {self.job_id[-6:]}, attempt {self.issued.attempt_no}"
+
+
+class Bench:
+    """Lives as long as a run. A service process is kept from case to case, unless one has failed or
+    wants its own."""
+
+    def __init__(self, loaded: LoadedContract, folder: Path) -> None:
+        self.loaded = loaded
+        self.contract = loaded.contract
+        self.reads_per_run = 1
+        self._folder = folder
+        self._generation = 0
+        self._tenants = 0
+        self._process: ServiceProcess | None = None
+        self._mock: Mock | None = None
+
+    @property
+    def mock(self) -> Mock:
+        if self._mock is None:
+            raise HarnessFault("the bench is not open")
+        return self._mock
+
+    @property
+    def service(self) -> ServiceProcess:
+        if self._process is None:
+            raise HarnessFault("no service was started")
+        return self._process
+
+    @property
+    def is_open(self) -> bool:
+        return self._mock is not None
+
+    def service_log(self) -> str:
+        """The end of it."""
+        return self._process.log_tail() if self._process is not None else ""
+
+    @property
+    def workspace(self) -> Path:
+        return self._folder / str(self._generation) / "workspace"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._process is not None:
+            await self._process.kill()
+        mock, self._mock, self._process = self._mock, None, None
+        if mock is not None:
+            await mock.__aexit__(None, None, None)
+
+    async def renew(self) -> None:
+        """A new mock, a new workspace, a new service that remembers nothing."""
+        await self.close()
+        self._generation += 1
+        for name in ("workspace", "state"):
+            (self._folder / str(self._generation) / name).mkdir(parents=True)
+        self._mock = await Mock(
+            MockSettings(self.contract.service, self.workspace, LOCK_SECONDS)
+        ).__aenter__()
+        await self.start()
+
+    async def prepare(self) -> None:
+        """A service that is ready."""
+        if self._process is None:
+            await self.renew()
+        elif not self._process.is_running:
+            await self.start()
+
+    async def start(self) -> None:
+        """The service, once more with what it remembers."""
+        state = self._folder / str(self._generation) / "state"
+        folder = str(self.loaded.folder)
+        places = {"folder": folder, "state": str(state)}
+        store = self.contract.dedup_store.replace("{state}", str(state)).replace("{folder}", folder)
+        environment = {
+            **places,
+            "LUCIUS_SERVICEBUS_CONNECTION": self.mock.connection_string,
+            "LUCIUS_SERVICE": self.contract.service,
+            "LUCIUS_WORKSPACE_ROOT": str(self.workspace),
+            "LUCIUS_HEALTH_PORT": str(_free_port()),
+            "LUCIUS_CONCURRENCY": str(self.contract.concurrency),
+            "LUCIUS_DEDUP_STORE": store,
+            "LUCIUS_ACK_SECONDS": f"{self.contract.ack_seconds:g}",
+        }
+        log = self._folder / str(self._generation) / "service.log"
+        self._process = ServiceProcess(self.loaded, environment, log, self.mock.recording)
+        await self._process.start()
+
+    async def restart(self) -> None:
+        await self.service.kill()
+        await self.start()
+
+    def send(
+        self,
+        via: ReplyVia,
+        *,
+        kind: Kind = Kind.VALID,
+        sample: Sample | None = None,
+        held: bool = False,
+        copies: int = 1,
+        publish: bool = True,
+        **changes: Any,
+    ) -> Sent:
+        """A job of its own tenant. `held`: its refs are not given before `Sent.release`."""
+        sample = sample or (self.contract.held_sample if held else self.contract.valid)
+        job_id = self.mock.new_job_id()
+        order, refs = self._order(job_id, sample, via, held)
+        order = replace(order, **changes)
+        issued = self.mock.send(order, kind, copies=copies, job_id=job_id, publish=publish)
+        return Sent(self, order, issued, refs)
+
+    def next_attempt(self, sent: Sent, *, held: bool = False) -> Sent:
+        """Of the same job, with refs of its own."""
+        order, refs = self._order(sent.job_id, self.contract.valid, sent.order.reply_via, held)
+        order = replace(
+            sent.order, input_ref=order.input_ref, prior_artifacts=order.prior_artifacts
+        )
+        issued = self.mock.next_attempt(sent.issued, order, publish=False)
+        if order.input_ref is not None:
+            issued.body["input_ref"] = dict(order.input_ref)
+        self.mock.publish(issued)
+        return Sent(self, order, issued, refs)
+
+    async def sentinel(self, via: ReplyVia) -> None:
+        """A directive that was sent later is answered: what was to come before it has come."""
+        sentinel = self.send(via)
+        await sentinel.succeeded()
+        await sentinel.settled()
+
+    async def nothing_more(self, sent: Sent) -> None:
+        """All that the service will ever say of it has been said."""
+        await sent.settled()
+        await self.sentinel(sent.order.reply_via)
+
+    async def fault(self, name: str, **how: Any) -> None:
+        types = frozenset(how.pop("types", ()))
+        await self.mock.add_fault(Fault(name, types=types, **how))
+
+    async def expect(
+        self, found: Callable[[], T | None], otherwise: str, within: float = PATIENCE
+    ) -> T:
+        """What must happen. A service that has ended meanwhile is told so."""
+        value = await self.mock.recording.wait(found, within)
+        if value is not None:
+            return value
+        if self._process is not None and self._process.exit_code is not None:
+            otherwise += f"; the service has ended with exit code {self._process.exit_code}"
+        raise RuleBroken(otherwise)
+
+    def check(self) -> None:
+        """`HarnessFault` if what was seen cannot be trusted."""
+        if self.mock.defects:
+            raise HarnessFault(f"the mock failed: {self.mock.defects[0]}")
+
+    async def calibrate(self) -> None:
+        """How often an undisturbed run reads its first ref. `HarnessFault` if there is no such run:
+        then no rule can be judged."""
+        self.reads_per_run = 1
+        probe = self.send(self.contract.reply_via[0])
+        try:
+            await probe.succeeded()
+            await probe.settled()
+        except RuleBroken as broken:
+            told = [f"{e.at:8.3f}  {e.shown()}" for e in self.mock.recording.of(probe.job_id)]
+            raise HarnessFault(
+                "an undisturbed run of the valid sample did not succeed, so no rule can be judged: "
+                f"{broken}\n" + "\n".join(told) + f"\n{self.service.log_tail()}"
+            ) from broken
+        self.reads_per_run = max(probe.refs[0].reads, 1)
+        if probe.refs[0].reads == 0:
+            raise HarnessFault(
+                "the valid sample succeeded without reading its ref: work is seen as reads of refs,"
+                " so give a sample whose input is read"
+            )
+
+    def tenant(self, lane: int | None = None) -> str:
+        """A new one; of this lane if one is given."""
+        while True:
+            self._tenants += 1
+            name = f"tenant-{self._tenants}"
+            if lane is None or lane_of(normalise(name)) == lane:
+                return name
+
+    def _order(
+        self, job_id: str, sample: Sample, via: ReplyVia, held: bool
+    ) -> tuple[Order, tuple[ServedRef, ...]]:
+        refs: list[ServedRef] = []
+
+        def served(file: Any) -> ServedRef:
+            ref = self.mock.serve(
+                file.name,
+                self.loaded.content_of(file),
+                job_id=job_id,
+                media_type=file.media_type,
+                held=held,
+            )
+            refs.append(ref)
+            return ref
+
+        input_ref = None if sample.input is None else {"uri": served(sample.input).uri}
+        prior = {
+            step: [served(file).artifact() for file in files]
+            for step, files in sample.prior_artifacts.items()
+        }
+        order = Order(
+            self.contract.service,
+            self.contract.step_type,
+            payload=sample.payload,
+            tenant_id=self.tenant(),
+            input_ref=input_ref,
+            prior_artifacts=prior,
+            reply_via=via,
+            lease=timedelta(seconds=120),
+            heartbeat=timedelta(seconds=40),
+        )
+        return order, tuple(refs)
+
+
+def _is_answered(entry: Entry) -> bool:
+    return entry.answer.split(",")[0] in (
+        "APPLIED",
+        "DUPLICATE",
+        "STALE_ATTEMPT",
+        "RESULT_CONFLICT",
+    )
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port

@@ -1,0 +1,178 @@
+"""LC-14 to LC-18: storage, orchestrator and the process itself fail."""
+
+from contract_tests.bench import PATIENCE, Bench, Sent
+from contract_tests.scenarios.replying import check_identical
+from contract_tests.scenarios.scenario import Scenario, Ways
+from contract_tests.verdicts import RuleBroken
+from lucius_orchestrator.domain.aggregate import ReplyVia
+from orchestrator_mock import Entry
+
+_PASSES_AFTER = 10.0
+"""Seconds after which a fault of storage is over, for services that try again by themselves."""
+
+
+async def storage_refuses(bench: Bench, via: ReplyVia) -> None:
+    await _storage_fails(bench, via, "storage-503")
+
+
+async def storage_breaks_off(bench: Bench, via: ReplyVia) -> None:
+    await _storage_fails(bench, via, "storage-cut")
+
+
+async def _storage_fails(bench: Bench, via: ReplyVia, fault: str) -> None:
+    sent = bench.send(via, publish=False)
+    await bench.fault(fault, count=None, job_id=sent.job_id)
+    bench.mock.publish(sent.issued)
+    try:
+        await bench.mock.recording.wait(lambda: sent.results() or None, within=_PASSES_AFTER)
+    finally:
+        await bench.mock.clear_faults(fault)
+    body = (await sent.result()).body or {}
+    if body.get("status") == "SUCCEEDED":
+        return
+    failure_class = body.get("failure_class")
+    if body.get("status") == "FAILED" and failure_class in (None, "RETRYABLE"):
+        return  # the older spelling
+    if body.get("status") != "FAILED_RETRY" or failure_class != "RETRYABLE":
+        raise RuleBroken(
+            f"a passing fault of storage ({fault}) was answered {body.get('status')},"
+            f" {failure_class}, {(body.get('error') or {}).get('code')}"
+        )
+
+
+async def orchestrator_down(bench: Bench, via: ReplyVia) -> None:
+    """RESULTs meet an orchestrator that is down: connections are cut, then it answers 503."""
+    sent = bench.send(via, held=True)
+    await sent.acked()
+    await sent.reading()
+    if via is ReplyVia.HTTP:
+        how = {"types": ["RESULT"], "job_id": sent.job_id}
+        await bench.fault("callback-cut", count=2, **how)
+        await bench.fault("callback-503", count=2, **how)
+    else:
+        await bench.fault("reply-dropped", count=2)
+    sent.release()
+    result = await sent.result()
+    await sent.settled()
+    _check_reported_first(sent, result)
+    check_identical(sent.results())
+    await bench.mock.clear_faults()
+
+
+async def orchestrator_slow(bench: Bench, via: ReplyVia) -> None:
+    """It takes the RESULT, and says so only after some seconds."""
+    sent = bench.send(via, held=True)
+    await sent.acked()
+    await sent.reading()
+    await bench.fault("callback-slow", count=1, types=["RESULT"], job_id=sent.job_id, seconds=3.0)
+    sent.release()
+    result = await sent.result()
+    await sent.settled()
+    _check_reported_first(sent, result)
+    check_identical(sent.results())
+
+
+def _check_reported_first(sent: Sent, result: Entry) -> None:
+    settled = sent.bench.mock.settlements(sent.issued)[0]
+    if settled.number < result.number:
+        raise RuleBroken(
+            "the message was settled before the RESULT was delivered: a crash in between would have"
+            " lost it"
+        )
+
+
+async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, held=True)
+    await sent.acked()
+    await sent.reading()
+    await bench.service.kill()
+    sent.release()
+    await bench.start()
+    await sent.succeeded()
+    await bench.nothing_more(sent)
+    check_identical(sent.results())
+
+
+async def killed_before_reporting(bench: Bench, via: ReplyVia) -> None:
+    """The RESULT is held up on its way; meanwhile the process is killed."""
+    sent = bench.send(via, held=True)
+    await sent.acked()
+    await sent.reading()
+    if via is ReplyVia.HTTP:
+        await bench.fault("callback-hold", count=None, types=["RESULT"], job_id=sent.job_id)
+        sent.release()
+        await bench.expect(
+            lambda: sent.results() or None, f"no RESULT came within {PATIENCE:g} s of the work"
+        )
+    else:
+        await bench.fault("reply-dropped", count=None)
+        sent.release()
+        await bench.expect(
+            lambda: bench.mock.dropped_replies or None,
+            f"no RESULT was sent within {PATIENCE:g} s of the work",
+        )
+    await bench.service.kill()
+    await bench.mock.clear_faults()
+    await bench.start()
+    await bench.expect(
+        lambda: next((e for e in sent.results() if _counts(e)), None),
+        f"no RESULT came within {PATIENCE:g} s of the restart",
+    )
+    await bench.nothing_more(sent)
+    if sent.runs > 1:
+        raise RuleBroken("the work was run again although it was finished before the kill")
+    check_identical(sent.results())
+
+
+def _counts(entry: Entry) -> bool:
+    return entry.answer.split(",")[0] in ("APPLIED", "DUPLICATE")
+
+
+async def ends_when_idle(bench: Bench, via: ReplyVia) -> None:
+    await bench.sentinel(via)
+    bench.service.terminate()
+    await _check_end(bench)
+
+
+async def drains(bench: Bench, via: ReplyVia) -> None:
+    """SIGTERM in mid-work; then more work comes."""
+    at_work = bench.send(via, held=True)
+    await at_work.acked()
+    await at_work.reading()
+    bench.service.terminate()
+    if await bench.service.until(False, within=10.0) is None:
+        raise RuleBroken(
+            "it still says that it is ready 10 s after SIGTERM: it goes on taking work",
+            "SIGTERM is not handled, or readiness does not follow it.",
+        )
+    later = bench.send(via)
+    at_work.release()
+    await _check_end(bench)
+    if later.runs:
+        raise RuleBroken("new work was begun after SIGTERM")
+    await bench.start()
+    await later.succeeded()
+    await at_work.succeeded()
+    await bench.nothing_more(at_work)
+    check_identical(at_work.results())
+
+
+async def _check_end(bench: Bench) -> None:
+    grace = bench.contract.grace_seconds
+    code = await bench.service.ended(grace)
+    if code is None:
+        raise RuleBroken(f"the process did not end within its grace time of {grace:g} s")
+    if code != 0:
+        raise RuleBroken(f"the process ended with exit code {code} after SIGTERM, not with 0")
+
+
+SCENARIOS = (
+    Scenario("LC-14", "storage-refuses", storage_refuses),
+    Scenario("LC-14", "storage-breaks-off", storage_breaks_off),
+    Scenario("LC-15", "down", orchestrator_down, Ways.EACH),
+    Scenario("LC-15", "slow", orchestrator_slow, Ways.HTTP),
+    Scenario("LC-16", "killed", killed_in_work, Ways.EACH),
+    Scenario("LC-17", "killed", killed_before_reporting, Ways.EACH),
+    Scenario("LC-18", "idle", ends_when_idle),
+    Scenario("LC-18", "drains", drains),
+)

@@ -1,0 +1,159 @@
+"""LC-21, LC-22, LC-24, LC-26: health, capacity, and work that takes long."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from contract_tests.bench import LOCK_SECONDS, PATIENCE, Bench, Sent
+from contract_tests.scenarios.scenario import Scenario, Ways
+from contract_tests.verdicts import RuleBroken
+from lucius_orchestrator.domain.aggregate import ReplyVia
+from orchestrator_mock import Entry, What
+
+_NOTICED = 10.0
+_MORE = 3
+_WINDOW = 1.5
+_BEAT = timedelta(seconds=1)
+
+
+async def bus_away(bench: Bench, via: ReplyVia) -> None:
+    await _check_health(bench)
+    await bench.fault("bus-away", count=None)
+    try:
+        await _check_notices(bench, "the bus")
+    finally:
+        await bench.mock.clear_faults("bus-away")
+    await _check_recovers(bench, "the bus")
+    await bench.sentinel(via)
+
+
+async def storage_away(bench: Bench, via: ReplyVia) -> None:
+    await _check_health(bench)
+    aside = bench.workspace.with_name("workspace-away")
+    bench.workspace.rename(aside)
+    bench.workspace.touch()  # a file in its place: nothing can be created there
+    try:
+        await _check_notices(bench, "the storage")
+    finally:
+        _put_back(aside, bench.workspace)
+    await _check_recovers(bench, "the storage")
+    await bench.sentinel(via)
+
+
+def _put_back(aside: Path, place: Path) -> None:
+    place.unlink()
+    aside.rename(place)
+
+
+async def _check_health(bench: Bench) -> None:
+    for path in ("/healthz/live", "/healthz/ready"):
+        status = await bench.service.answer(path)
+        if status != 200:
+            raise RuleBroken(f"{path} was answered {status or 'with nothing'}, not 200")
+
+
+async def _check_notices(bench: Bench, what: str) -> None:
+    if await bench.service.until(False, _NOTICED) is None:
+        raise RuleBroken(f"/healthz/ready was still answered 200 after {what} was away for 10 s")
+    if await bench.service.answer("/healthz/live") != 200:
+        raise RuleBroken(
+            f"/healthz/live failed because {what} was away",
+            "Liveness is about the process alone: one that fails it is killed.",
+        )
+
+
+async def _check_recovers(bench: Bench, what: str) -> None:
+    if await bench.service.until(True, PATIENCE) is None:
+        raise RuleBroken(f"/healthz/ready was not answered 200 again after {what} was back")
+
+
+async def concurrency(bench: Bench, via: ReplyVia) -> None:
+    limit = bench.contract.concurrency
+    sent = [bench.send(via, held=True) for _ in range(limit + _MORE)]
+    await bench.expect(
+        lambda: _at_work(sent) >= limit or None,
+        f"fewer than its {limit} directives were worked on at once",
+    )
+    more = await bench.mock.recording.wait(lambda: _at_work(sent) > limit or None, _WINDOW)
+    most = _at_work(sent)
+    for each in sent:
+        each.release()
+    for each in sent:
+        await each.succeeded()
+        await each.settled()
+    if more:
+        raise RuleBroken(f"{most} directives were worked on at once; its concurrency is {limit}")
+
+
+def _at_work(sent: list[Sent]) -> int:
+    return sum(bool(each.refs[0].reads) for each in sent)
+
+
+async def longer_than_the_lock(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, held=True)
+    await sent.reading()
+    lost = await bench.mock.recording.wait(
+        lambda: sent.entries(What.LOCK_LOST) or None, within=2.4 * LOCK_SECONDS
+    )
+    sent.release()
+    await sent.succeeded()
+    await bench.nothing_more(sent)
+    if sent.runs > 1:
+        raise RuleBroken(f"the work ran {sent.runs} times because it took longer than the lock")
+    if lost:
+        raise RuleBroken("the lock of the message ran out while the work went on")
+
+
+async def heartbeats(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, held=True, heartbeat=_BEAT, lease=4 * _BEAT, ack_timeout=60 * _BEAT)
+    await sent.acked()
+    await sent.reading()
+    await bench.expect(
+        lambda: len(sent.entries(What.HEARTBEAT)) > _MORE or None,
+        f"{len(sent.entries(What.HEARTBEAT))} heartbeats came while it worked; one was due every"
+        f" {_BEAT.total_seconds():g} s",
+        within=_NOTICED,
+    )
+    for entry in sent.entries(What.HEARTBEAT):
+        _check_beat(entry, sent)
+    sent.release()
+    await sent.succeeded()
+
+
+def _check_beat(entry: Entry, sent: Sent) -> None:
+    body, directive = entry.body or {}, sent.issued.body
+    for name in ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id"):
+        if body.get(name) != directive[name]:
+            raise RuleBroken(f"HEARTBEAT has {name} {body.get(name)!r}, not the directive's")
+
+
+async def cancel(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, held=True, heartbeat=_BEAT)
+    await sent.acked()
+    await sent.reading()
+    bench.mock.cancel(sent.job_id)
+    number = len(bench.mock.recording)
+    await bench.expect(
+        lambda: (
+            next((e for e in sent.entries(What.HEARTBEAT) if e.number >= number and e.status), None)
+            or next(iter(sent.results()), None)
+        ),
+        "no heartbeat came after the cancel, so the service cannot have heard of it",
+    )
+    sent.release()
+    body = (await sent.result()).body or {}
+    code = (body.get("error") or {}).get("code")
+    if (body.get("status"), code) != ("FAILED_FINAL", "CANCELLED"):
+        raise RuleBroken(
+            f"cancel was requested in the answer to a heartbeat; the RESULT is"
+            f" {body.get('status')}, {code} instead of FAILED_FINAL, CANCELLED"
+        )
+
+
+SCENARIOS = (
+    Scenario("LC-21", "bus-away", bus_away),
+    Scenario("LC-21", "storage-away", storage_away),
+    Scenario("LC-22", "concurrency", concurrency),
+    Scenario("LC-24", "long-work", longer_than_the_lock),
+    Scenario("LC-26", "heartbeats", heartbeats, Ways.EACH),
+    Scenario("LC-26", "cancel", cancel, Ways.HTTP),
+)

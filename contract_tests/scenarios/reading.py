@@ -1,0 +1,78 @@
+"""LC-12, LC-13, LC-19, LC-23: directives that are not as usual."""
+
+from contract_tests.bench import Bench, Sent
+from contract_tests.scenarios.scenario import Scenario, Ways
+from contract_tests.verdicts import RuleBroken
+from lucius_orchestrator.domain.aggregate import ReplyVia
+from orchestrator_mock import MALFORMED, Entry, Kind, What
+
+
+async def invalid_payload(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, sample=bench.contract.invalid)
+    body = (await sent.result()).body or {}
+    error = body.get("error") or {}
+    for found, wanted, name in (
+        (body.get("status"), "FAILED_FINAL", "status"),
+        (body.get("failure_class"), "NON_RETRYABLE", "failure_class"),
+        (error.get("code"), "PAYLOAD_INVALID", "error code"),
+    ):
+        if found != wanted:
+            raise RuleBroken(f"an invalid payload was answered with {name} {found}, not {wanted}")
+    await sent.settled()
+    if any(ref.reads for ref in sent.refs):
+        raise RuleBroken("the work was begun although the payload is invalid")
+
+
+async def malformed(bench: Bench, via: ReplyVia) -> None:
+    for kind in MALFORMED:
+        sent = bench.send(via, kind=kind)
+        await sent.settled()
+        _check_dead(sent, kind)
+    await bench.sentinel(via)
+
+
+def _check_dead(sent: Sent, kind: Kind) -> None:
+    last = sent.bench.mock.settlements(sent.issued)[-1]
+    if last.what is not What.DEAD_LETTERED:
+        raise RuleBroken(
+            f"a malformed directive ({kind}) was completed: nobody will ever know of it"
+        )
+    if _was_given_up(sent):
+        raise RuleBroken(f"a malformed directive ({kind}) was delivered until the bus gave it up")
+    if not last.detail:
+        raise RuleBroken(f"a malformed directive ({kind}) was dead-lettered without a reason")
+    if sent.runs or sent.results():
+        raise RuleBroken(f"a malformed directive ({kind}) was worked on")
+
+
+def _was_given_up(sent: Sent) -> bool:
+    return len(sent.entries(What.ABANDONED, What.LOCK_LOST)) > 1
+
+
+async def unknown_fields(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, kind=Kind.UNKNOWN_FIELDS)
+    entry: Entry | None = await bench.mock.recording.wait(
+        lambda: next(iter([*sent.results(), *bench.mock.settlements(sent.issued)]), None),
+        within=45,
+    )
+    if entry is None or entry.what is not What.RESULT:
+        how = "not answered" if entry is None else str(entry.what)
+        raise RuleBroken(f"a directive with fields that nobody knows was {how}")
+    await sent.succeeded()
+
+
+async def foreign_step_type(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, kind=Kind.FOREIGN_STEP_TYPE)
+    await bench.nothing_more(sent)
+    if sent.runs:
+        raise RuleBroken("a directive of a step type that is not the service's own was run")
+    if any((e.body or {}).get("status") == "SUCCEEDED" for e in sent.results()):
+        raise RuleBroken("a directive of a foreign step type was answered SUCCEEDED")
+
+
+SCENARIOS = (
+    Scenario("LC-12", "invalid-payload", invalid_payload, Ways.EACH),
+    Scenario("LC-13", "malformed", malformed),
+    Scenario("LC-19", "unknown-fields", unknown_fields),
+    Scenario("LC-23", "foreign", foreign_step_type),
+)

@@ -1,0 +1,169 @@
+"""LC-04 to LC-09: duplicates, attempts and leases."""
+
+from datetime import timedelta
+
+from contract_tests.bench import LOCK_SECONDS, PATIENCE, Bench, Sent
+from contract_tests.rules import Need
+from contract_tests.scenarios.replying import check_identical
+from contract_tests.scenarios.scenario import Scenario, Ways
+from contract_tests.verdicts import RuleBroken
+from lucius_orchestrator.domain.aggregate import ReplyVia
+from orchestrator_mock import Kind, What
+
+
+async def duplicate_after_completion(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via)
+    await sent.succeeded()
+    await sent.settled()
+    bench.mock.publish(sent.issued)
+    await bench.nothing_more(sent)
+    _check_runs(sent, "a duplicate that came after completion")
+    check_identical(sent.results())
+
+
+async def duplicate_after_restart(bench: Bench, via: ReplyVia) -> None:
+    """What is done is done for the next instance too."""
+    sent = bench.send(via)
+    await sent.succeeded()
+    await sent.settled()
+    await bench.restart()
+    bench.mock.publish(sent.issued)
+    await bench.nothing_more(sent)
+    _check_runs(sent, "a duplicate that came after a restart")
+    check_identical(sent.results())
+
+
+async def duplicates_at_once(bench: Bench, via: ReplyVia) -> None:
+    """The work is held until a second copy has been delivered, if the service takes one."""
+    sent = bench.send(via, held=True, copies=3)
+    await sent.reading()
+    await bench.mock.recording.wait(
+        lambda: len(sent.entries(What.DELIVERED)) > 1 or None, within=1.0
+    )
+    sent.release()
+    await bench.nothing_more(sent)
+    _check_runs(sent, "three copies that were delivered at the same time")
+    number = len(sent.results())
+    if number != 1:
+        raise RuleBroken(f"{number} RESULTs came for copies of one directive")
+
+
+def _check_runs(sent: Sent, of: str) -> None:
+    if sent.runs > 1:
+        raise RuleBroken(f"the work ran {sent.runs} times because of {of}")
+
+
+async def older_attempt_late(bench: Bench, via: ReplyVia) -> None:
+    """The directive of attempt 1 arrives when attempt 2 is done."""
+    first = bench.send(via, publish=False)
+    bench.mock.mark_sent(first.issued)
+    second = bench.next_attempt(first)
+    await second.succeeded()
+    await second.settled()
+    bench.mock.publish(first.issued)
+    await bench.nothing_more(first)
+    if first.runs:
+        raise RuleBroken("attempt 1 was run after attempt 2 had been acknowledged")
+    if first.results():
+        raise RuleBroken("attempt 1 was answered with a RESULT after attempt 2")
+
+
+async def older_attempt_at_work(bench: Bench, via: ReplyVia) -> None:
+    """Attempt 1 is still at work when attempt 2 comes, is acknowledged and done."""
+    first = bench.send(via, held=True)
+    await first.reading()
+    await first.acked()
+    second = bench.next_attempt(first)
+    await second.acked()
+    await second.succeeded()
+    first.release()
+    await bench.nothing_more(first)
+    if first.results():
+        raise RuleBroken(
+            "attempt 1 was answered with a RESULT after attempt 2 had been acknowledged",
+            "Nobody looks, before the RESULT is stored, whether a newer attempt was seen.",
+        )
+
+
+async def expired_on_arrival(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, kind=Kind.EXPIRED)
+    await bench.nothing_more(sent)
+    if sent.runs:
+        raise RuleBroken("a directive whose lease ended an hour ago was run")
+    if sent.results():
+        raise RuleBroken("a directive whose lease ended an hour ago was answered with a RESULT")
+
+
+async def frozen_past_the_lease(bench: Bench, via: ReplyVia) -> None:
+    """The process stands still until its lease is over, as in a long pause of a virtual machine,
+    and then goes on as if nothing had happened."""
+    lease = timedelta(seconds=4)
+    sent = bench.send(
+        via,
+        held=True,
+        lease=lease,
+        ack_timeout=timedelta(seconds=4),
+        heartbeat=timedelta(seconds=60),
+    )
+    await sent.acked()
+    await sent.reading()
+    bench.service.freeze()
+    try:
+        await bench.mock.recording.wait(
+            lambda: None, within=2 * lease.total_seconds() + LOCK_SECONDS
+        )
+    finally:
+        bench.service.thaw()
+    before = len(sent.results())
+    sent.release()
+    await bench.nothing_more(sent)
+    if len(sent.results()) > before:
+        raise RuleBroken(
+            "a RESULT came from work that ended after its lease was over",
+            "The lease is not looked at again when the work is done, before the RESULT is stored.",
+        )
+
+
+async def stale_ack(bench: Bench, via: ReplyVia) -> None:
+    sent = bench.send(via, held=True, publish=False)
+    await bench.fault("callback-409", count=None, types=["ACK"], job_id=sent.job_id)
+    bench.mock.publish(sent.issued)
+    await bench.expect(
+        lambda: next((e for e in sent.entries(What.ACK) if e.status), None),
+        f"no ACK came within {PATIENCE:g} s",
+    )
+    sent.release()
+    await bench.nothing_more(sent)
+    if sent.results():
+        raise RuleBroken("a RESULT came after the ACK had been answered STALE_ATTEMPT")
+
+
+async def new_attempt(bench: Bench, via: ReplyVia) -> None:
+    """Attempt 1 was done too late and does not count; attempt 2 is done anew."""
+    first = bench.send(via, held=True)
+    await first.acked()
+    await first.reading()
+    bench.mock.expire(first.job_id)
+    first.release()
+    await first.settled()
+    second = bench.next_attempt(first)
+    ack = await second.acked()
+    result = await second.succeeded()
+    for entry in (ack, result):
+        if (entry.body or {}).get("lease_id") != second.issued.lease_id:
+            raise RuleBroken(f"{entry.what} of attempt 2 carries another lease than attempt 2's")
+    if not second.runs:
+        raise RuleBroken("attempt 2 was answered without having been run")
+
+
+SCENARIOS = (
+    Scenario("LC-04", "after-completion", duplicate_after_completion, Ways.EACH),
+    Scenario("LC-04", "after-restart", duplicate_after_restart),
+    Scenario("LC-05", "at-once", duplicates_at_once, Ways.EACH),
+    Scenario("LC-06", "late", older_attempt_late, Ways.EACH),
+    Scenario("LC-06", "at-work", older_attempt_at_work, needs=(Need.TWO_AT_ONCE,)),
+    Scenario("LC-07", "on-arrival", expired_on_arrival, Ways.EACH),
+    Scenario("LC-07", "frozen", frozen_past_the_lease),
+    Scenario("LC-08", "stale-ack", stale_ack, Ways.HTTP),
+    Scenario("LC-09", "new-attempt", new_attempt, Ways.EACH),
+)
