@@ -18,6 +18,7 @@ PATIENCE = 45.0
 """Seconds for what must happen but has no time of its own in the contract. Long, since a slow
 machine is no broken service."""
 LOCK_SECONDS = 5.0
+"""How long a message stays locked, unless that is renewed."""
 T = TypeVar("T")
 
 
@@ -56,31 +57,30 @@ class Sent:
         for ref in self.refs:
             ref.hold()
 
-    async def reading(self, times: int = 1, within: float = PATIENCE) -> None:
+    async def reading(self, times: int = 1, within: float | None = None) -> None:
         """The work has begun."""
         await self.bench.expect(
             lambda: sum(ref.reads for ref in self.refs) >= times or None,
-            f"the work of {self._named} was not begun within {within:g} s: no ref of its directive"
-            " was read",
+            f"the work of {self._named} was not begun: no ref of its directive was read",
             within,
         )
 
-    async def acked(self, within: float = PATIENCE) -> Entry:
+    async def acked(self, within: float | None = None) -> Entry:
         return await self.bench.expect(
             lambda: next(iter(self.entries(What.ACK)), None),
-            f"no ACK of {self._named} came within {within:g} s",
+            f"no ACK of {self._named} came",
             within,
         )
 
-    async def result(self, within: float = PATIENCE) -> Entry:
+    async def result(self, within: float | None = None) -> Entry:
         """A RESULT that was answered, so that what became of it is known."""
         return await self.bench.expect(
             lambda: next((e for e in self.results() if _is_answered(e)), None),
-            f"no RESULT of {self._named} came within {within:g} s",
+            f"no RESULT of {self._named} came",
             within,
         )
 
-    async def succeeded(self, within: float = PATIENCE) -> Entry:
+    async def succeeded(self, within: float | None = None) -> Entry:
         entry = await self.result(within)
         status = (entry.body or {}).get("status")
         if status != "SUCCEEDED":
@@ -91,10 +91,10 @@ class Sent:
             )
         return entry
 
-    async def settled(self, within: float = PATIENCE) -> None:
+    async def settled(self, within: float | None = None) -> None:
         await self.bench.expect(
             lambda: self.bench.mock.is_settled(self.issued) or None,
-            f"the message of {self._named} was not settled within {within:g} s",
+            f"the message of {self._named} was not settled",
             within,
         )
 
@@ -107,7 +107,8 @@ class Bench:
     """Lives as long as a run. A service process is kept from case to case, unless one has failed or
     wants its own."""
 
-    def __init__(self, loaded: LoadedContract, folder: Path) -> None:
+    def __init__(self, loaded: LoadedContract, folder: Path, patience: float = PATIENCE) -> None:
+        self.patience = patience
         self.loaded = loaded
         self.contract = loaded.contract
         self.reads_per_run = 1
@@ -243,12 +244,15 @@ class Bench:
         await self.mock.add_fault(Fault(name, types=types, **how))
 
     async def expect(
-        self, found: Callable[[], T | None], otherwise: str, within: float = PATIENCE
+        self, found: Callable[[], T | None], otherwise: str, within: float | None = None
     ) -> T:
-        """What must happen. A service that has ended meanwhile is told so."""
+        """What must happen, within the patience of the bench unless it has a time of its own. A
+        service that has ended meanwhile is told so."""
+        within = self.patience if within is None else within
         value = await self.mock.recording.wait(found, within)
         if value is not None:
             return value
+        otherwise += f", within {within:g} s"
         if self._process is not None and self._process.exit_code is not None:
             otherwise += f"; the service has ended with exit code {self._process.exit_code}"
         raise RuleBroken(otherwise)

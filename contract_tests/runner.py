@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from contract_tests.bench import Bench
+from contract_tests.bench import PATIENCE, Bench
 from contract_tests.contract import LoadedContract
 from contract_tests.rules import Level
 from contract_tests.scenarios import Case, all_cases
@@ -50,6 +50,7 @@ async def run(
     only: Sequence[str] = (),
     tell: Tell | None = None,
     keep: Path | None = None,
+    patience: float = PATIENCE,
 ) -> Report:
     """Judge a service. `keep` is a folder for what it writes and logs; else that is thrown away.
     `NothingChosen`."""
@@ -59,7 +60,7 @@ async def run(
     started, began = datetime.now(UTC), time.monotonic()
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="lucius-conform-", ignore_cleanup_errors=True) as name:
-        async with Bench(loaded, keep or Path(name)) as bench:
+        async with Bench(loaded, keep or Path(name), patience) as bench:
             for case in cases:
                 outcome = await judge(bench, case)
                 outcomes.append(outcome)

@@ -1,6 +1,6 @@
 """LC-14 to LC-18: storage, orchestrator and the process itself fail."""
 
-from contract_tests.bench import PATIENCE, Bench, Sent
+from contract_tests.bench import Bench, Sent
 from contract_tests.scenarios.replying import check_identical
 from contract_tests.scenarios.scenario import Scenario, Ways
 from contract_tests.verdicts import RuleBroken
@@ -101,22 +101,20 @@ async def killed_before_reporting(bench: Bench, via: ReplyVia) -> None:
     if via is ReplyVia.HTTP:
         await bench.fault("callback-hold", count=None, types=["RESULT"], job_id=sent.job_id)
         sent.release()
-        await bench.expect(
-            lambda: sent.results() or None, f"no RESULT came within {PATIENCE:g} s of the work"
-        )
+        await bench.expect(lambda: sent.results() or None, "no RESULT came after the work was done")
     else:
         await bench.fault("reply-dropped", count=None)
         sent.release()
         await bench.expect(
             lambda: bench.mock.dropped_replies or None,
-            f"no RESULT was sent within {PATIENCE:g} s of the work",
+            "no RESULT was sent after the work was done",
         )
     await bench.service.kill()
     await bench.mock.clear_faults()
     await bench.start()
     await bench.expect(
         lambda: next((e for e in sent.results() if _counts(e)), None),
-        f"no RESULT came within {PATIENCE:g} s of the restart",
+        "no RESULT came after the restart",
     )
     await bench.nothing_more(sent)
     if sent.runs > 1:

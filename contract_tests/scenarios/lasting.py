@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from contract_tests.bench import LOCK_SECONDS, PATIENCE, Bench, Sent
+from contract_tests.bench import LOCK_SECONDS, Bench, Sent
 from contract_tests.scenarios.scenario import Scenario, Ways
 from contract_tests.verdicts import RuleBroken
 from lucius_orchestrator.domain.aggregate import ReplyVia
@@ -62,7 +62,7 @@ async def _check_notices(bench: Bench, what: str) -> None:
 
 
 async def _check_recovers(bench: Bench, what: str) -> None:
-    if await bench.service.until(True, PATIENCE) is None:
+    if await bench.service.until(True, bench.patience) is None:
         raise RuleBroken(f"/healthz/ready was not answered 200 again after {what} was back")
 
 

@@ -53,7 +53,7 @@ async def unknown_fields(bench: Bench, via: ReplyVia) -> None:
     sent = bench.send(via, kind=Kind.UNKNOWN_FIELDS)
     entry: Entry | None = await bench.mock.recording.wait(
         lambda: next(iter([*sent.results(), *bench.mock.settlements(sent.issued)]), None),
-        within=45,
+        within=bench.patience,
     )
     if entry is None or entry.what is not What.RESULT:
         how = "not answered" if entry is None else str(entry.what)
