@@ -107,8 +107,15 @@ class Bench:
     """Lives as long as a run. A service process is kept from case to case, unless one has failed or
     wants its own."""
 
-    def __init__(self, loaded: LoadedContract, folder: Path, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        loaded: LoadedContract,
+        folder: Path,
+        patience: float = PATIENCE,
+        watch: Callable[[Entry], None] | None = None,
+    ) -> None:
         self.patience = patience
+        self._watch = watch
         self.loaded = loaded
         self.contract = loaded.contract
         self.reads_per_run = 1
@@ -164,6 +171,7 @@ class Bench:
         self._mock = await Mock(
             MockSettings(self.contract.service, self.workspace, LOCK_SECONDS)
         ).__aenter__()
+        self._mock.recording.watch = self._watch
         await self.start()
 
     async def prepare(self) -> None:

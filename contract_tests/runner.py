@@ -14,8 +14,10 @@ from contract_tests.rules import Level
 from contract_tests.scenarios import Case, all_cases
 from contract_tests.timeline import timeline
 from contract_tests.verdicts import HarnessFault, Moment, Outcome, Report, RuleBroken, Verdict
+from orchestrator_mock import Entry
 
 Tell = Callable[[Outcome], None]
+Watch = Callable[[Entry], None]
 
 
 class NothingChosen(ValueError):
@@ -51,16 +53,17 @@ async def run(
     tell: Tell | None = None,
     keep: Path | None = None,
     patience: float = PATIENCE,
+    watch: Watch | None = None,
 ) -> Report:
     """Judge a service. `keep` is a folder for what it writes and logs; else that is thrown away.
-    `NothingChosen`."""
+    `tell` hears of each case, `watch` of all that happens. `NothingChosen`."""
     level = level or default_level(loaded)
     every = list(all_cases(loaded.contract, level))
     cases = chosen(every, only)
     started, began = datetime.now(UTC), time.monotonic()
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="lucius-conform-", ignore_cleanup_errors=True) as name:
-        async with Bench(loaded, keep or Path(name), patience) as bench:
+        async with Bench(loaded, keep or Path(name), patience, watch) as bench:
             for case in cases:
                 outcome = await judge(bench, case)
                 outcomes.append(outcome)

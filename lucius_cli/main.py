@@ -1,6 +1,7 @@
 """Entry point of the `lucius` command: results on stdout, everything else on stderr.
 
-Exit codes: 0 fine, 1 the thing asked about failed, 2 usage, 3 the environment failed.
+Exit codes: 0 fine, 1 the thing asked about failed, 2 usage, 3 the environment failed; `conform`
+adds 5, incomplete.
 """
 
 import sys
@@ -9,7 +10,19 @@ from typing import Annotated
 
 import typer
 
-from lucius_cli import bus, configuration, doctor, jobs, keys, lookup, serving, submit, topology
+from lucius_cli import (
+    bus,
+    configuration,
+    conform,
+    doctor,
+    jobs,
+    keys,
+    lookup,
+    mock,
+    serving,
+    submit,
+    topology,
+)
 from lucius_cli.failures import ExitCode, explained
 from lucius_cli.output import say
 
@@ -24,6 +37,8 @@ app.command("up")(serving.up)
 app.command("serve")(serving.serve)
 app.add_typer(bus.app, name="bus")
 app.add_typer(topology.app, name="topology")
+app.add_typer(mock.app, name="mock")
+app.add_typer(conform.app, name="conform")
 app.add_typer(keys.app, name="keys")
 app.command("submit")(submit.submit)
 app.add_typer(jobs.app, name="jobs")

@@ -46,7 +46,7 @@ class Lanes:
         self.emulator = Emulator(observe=self._observe)
         self._is_closed = False
 
-    async def open(self) -> None:
+    async def open(self, port: int = 0) -> None:
         broker = self.emulator.broker
         settings = SubscriptionSettings(lock_duration=self._lock_ms)
         rule = Rule(self.service, CorrelationFilter({"service": self.service}))
@@ -57,7 +57,7 @@ class Lanes:
             broker.create_subscription(
                 reply_topic(lane), REPLY_SUBSCRIPTION, SubscriptionSettings(), [DEFAULT_RULE]
             )
-        await self.emulator.start()
+        await self.emulator.start(port=port)
         for lane in range(LANES):
             self._reader(lane)()
 

@@ -37,6 +37,8 @@ class MockSettings:
     service: str
     workspace: Path
     lock_seconds: float = 60.0
+    bus_port: int = 0
+    """0: a free one."""
 
 
 class Issued(NamedTuple):
@@ -73,7 +75,9 @@ class Mock:
 
     async def __aenter__(self) -> Self:
         try:
-            for part in (self._lanes, self._front, self.refs):
+            await self._lanes.open(self.settings.bus_port)
+            self._stack.push_async_callback(self._lanes.close)
+            for part in (self._front, self.refs):
                 await part.open()
                 self._stack.push_async_callback(part.close)
         except BaseException:
@@ -97,6 +101,10 @@ class Mock:
             f"Endpoint=sb://127.0.0.1:{self._bus_port};SharedAccessKeyName=local;"
             "SharedAccessKey=local;UseDevelopmentEmulator=true;"
         )
+
+    @property
+    def bus_address(self) -> str:
+        return f"sb://127.0.0.1:{self._bus_port}"
 
     def job(self, job_id: str) -> Aggregate:
         """As the ledger has it. `ContractError` if there is none."""

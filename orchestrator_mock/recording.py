@@ -71,7 +71,10 @@ class Entry(NamedTuple):
 
 
 class Recording:
-    """Grows while it is looked at. Who waits is woken by whatever is added."""
+    """Grows while it is looked at. Who waits is woken by whatever is added. `watch` gets each entry
+    when all is known of it."""
+
+    watch: Callable[[Entry], None] | None = None
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -96,12 +99,16 @@ class Recording:
         entry = Entry(len(self._entries), self.now(), what, **facts)
         self._entries.append(entry)
         self.wake()
+        if self.watch is not None and not (what in REPLIES and entry.via == "http"):
+            self.watch(entry)
         return entry
 
     def amend(self, entry: Entry, **facts: Any) -> Entry:
         """Say more of an entry: how a reply was answered is known later than that it came."""
         changed = self._entries[entry.number] = self._entries[entry.number]._replace(**facts)
         self.wake()
+        if self.watch is not None:
+            self.watch(changed)
         return changed
 
     def wake(self) -> None:

@@ -12,10 +12,12 @@ _PASSES_AFTER = 10.0
 
 
 async def storage_refuses(bench: Bench, via: ReplyVia) -> None:
+    """The input is answered 503 until a RESULT comes, or for ten seconds."""
     await _storage_fails(bench, via, "storage-503")
 
 
 async def storage_breaks_off(bench: Bench, via: ReplyVia) -> None:
+    """The input breaks off in the middle until a RESULT comes, or for ten seconds."""
     await _storage_fails(bench, via, "storage-cut")
 
 
@@ -41,7 +43,8 @@ async def _storage_fails(bench: Bench, via: ReplyVia, fault: str) -> None:
 
 
 async def orchestrator_down(bench: Bench, via: ReplyVia) -> None:
-    """RESULTs meet an orchestrator that is down: connections are cut, then it answers 503."""
+    """RESULTs meet an orchestrator that is down: connections are cut, then (over HTTP) it answers
+    503; then it is back. The message must not be settled before the RESULT was taken."""
     sent = bench.send(via, held=True)
     await sent.acked()
     await sent.reading()
@@ -82,6 +85,7 @@ def _check_reported_first(sent: Sent, result: Entry) -> None:
 
 
 async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
+    """SIGKILL while the input is held back; then the service is started again."""
     sent = bench.send(via, held=True)
     await sent.acked()
     await sent.reading()
@@ -94,7 +98,7 @@ async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
 
 
 async def killed_before_reporting(bench: Bench, via: ReplyVia) -> None:
-    """The RESULT is held up on its way; meanwhile the process is killed."""
+    """The RESULT is held up on its way, and the process is killed; then it is started again."""
     sent = bench.send(via, held=True)
     await sent.acked()
     await sent.reading()
@@ -127,13 +131,15 @@ def _counts(entry: Entry) -> bool:
 
 
 async def ends_when_idle(bench: Bench, via: ReplyVia) -> None:
+    """SIGTERM to a service that has nothing to do."""
     await bench.sentinel(via)
     bench.service.terminate()
     await _check_end(bench)
 
 
 async def drains(bench: Bench, via: ReplyVia) -> None:
-    """SIGTERM in mid-work; then more work comes."""
+    """SIGTERM while the input of a directive is held back; then another directive comes, and the
+    input is given. After a restart both must be served, once."""
     at_work = bench.send(via, held=True)
     await at_work.acked()
     await at_work.reading()

@@ -16,6 +16,7 @@ _BEAT = timedelta(seconds=1)
 
 
 async def bus_away(bench: Bench, via: ReplyVia) -> None:
+    """The bus stops listening and cuts its connections; then it is back."""
     await _check_health(bench)
     await bench.fault("bus-away", count=None)
     try:
@@ -27,6 +28,7 @@ async def bus_away(bench: Bench, via: ReplyVia) -> None:
 
 
 async def storage_away(bench: Bench, via: ReplyVia) -> None:
+    """The storage root is replaced by something that cannot be written to; then it is back."""
     await _check_health(bench)
     aside = bench.workspace.with_name("workspace-away")
     bench.workspace.rename(aside)
@@ -67,6 +69,8 @@ async def _check_recovers(bench: Bench, what: str) -> None:
 
 
 async def concurrency(bench: Bench, via: ReplyVia) -> None:
+    """Three directives more than its concurrency come at once, and all inputs are held back: so
+    many reads are open as it works on directives."""
     limit = bench.contract.concurrency
     sent = [bench.send(via, held=True) for _ in range(limit + _MORE)]
     await bench.expect(
@@ -89,6 +93,7 @@ def _at_work(sent: list[Sent]) -> int:
 
 
 async def longer_than_the_lock(bench: Bench, via: ReplyVia) -> None:
+    """The input is held back for more than twice the lock of the message."""
     sent = bench.send(via, held=True)
     await sent.reading()
     lost = await bench.mock.recording.wait(
@@ -104,6 +109,7 @@ async def longer_than_the_lock(bench: Bench, via: ReplyVia) -> None:
 
 
 async def heartbeats(bench: Bench, via: ReplyVia) -> None:
+    """The input is held back while several heartbeats are due."""
     sent = bench.send(via, held=True, heartbeat=_BEAT, lease=4 * _BEAT, ack_timeout=60 * _BEAT)
     await sent.acked()
     await sent.reading()
@@ -127,6 +133,7 @@ def _check_beat(entry: Entry, sent: Sent) -> None:
 
 
 async def cancel(bench: Bench, via: ReplyVia) -> None:
+    """The job is cancelled in mid-work: the next heartbeat is answered with `cancel_requested`."""
     sent = bench.send(via, held=True, heartbeat=_BEAT)
     await sent.acked()
     await sent.reading()

@@ -8,6 +8,7 @@ from orchestrator_mock import MALFORMED, Entry, Kind, What
 
 
 async def invalid_payload(bench: Bench, via: ReplyVia) -> None:
+    """A directive carries the invalid sample of the contract."""
     sent = bench.send(via, sample=bench.contract.invalid)
     body = (await sent.result()).body or {}
     error = body.get("error") or {}
@@ -24,6 +25,8 @@ async def invalid_payload(bench: Bench, via: ReplyVia) -> None:
 
 
 async def malformed(bench: Bench, via: ReplyVia) -> None:
+    """Four directives cannot be read: broken JSON, a list instead of an object, a missing field,
+    and another major version. Then a good one comes."""
     for kind in MALFORMED:
         sent = bench.send(via, kind=kind)
         await sent.settled()
@@ -50,6 +53,8 @@ def _was_given_up(sent: Sent) -> bool:
 
 
 async def unknown_fields(bench: Bench, via: ReplyVia) -> None:
+    """A directive has members that nobody knows, at the top and inside a ref, and a higher minor
+    version."""
     sent = bench.send(via, kind=Kind.UNKNOWN_FIELDS)
     entry: Entry | None = await bench.mock.recording.wait(
         lambda: next(iter([*sent.results(), *bench.mock.settlements(sent.issued)]), None),
@@ -62,6 +67,7 @@ async def unknown_fields(bench: Bench, via: ReplyVia) -> None:
 
 
 async def foreign_step_type(bench: Bench, via: ReplyVia) -> None:
+    """A directive names another step type, though it reached the service's subscription."""
     sent = bench.send(via, kind=Kind.FOREIGN_STEP_TYPE)
     await bench.nothing_more(sent)
     if sent.runs:

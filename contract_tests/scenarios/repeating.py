@@ -12,6 +12,7 @@ from orchestrator_mock import Kind, What
 
 
 async def duplicate_after_completion(bench: Bench, via: ReplyVia) -> None:
+    """A directive that was served and settled is published again."""
     sent = bench.send(via)
     await sent.succeeded()
     await sent.settled()
@@ -22,7 +23,8 @@ async def duplicate_after_completion(bench: Bench, via: ReplyVia) -> None:
 
 
 async def duplicate_after_restart(bench: Bench, via: ReplyVia) -> None:
-    """What is done is done for the next instance too."""
+    """The service is killed and started again before the duplicate comes: what is done is done for
+    the next instance too."""
     sent = bench.send(via)
     await sent.succeeded()
     await sent.settled()
@@ -34,7 +36,8 @@ async def duplicate_after_restart(bench: Bench, via: ReplyVia) -> None:
 
 
 async def duplicates_at_once(bench: Bench, via: ReplyVia) -> None:
-    """The work is held until a second copy has been delivered, if the service takes one."""
+    """Three copies are published at once, and the input is held back until the service has had time
+    to take a second one."""
     sent = bench.send(via, held=True, copies=3)
     await sent.reading()
     await bench.mock.recording.wait(
@@ -86,6 +89,7 @@ async def older_attempt_at_work(bench: Bench, via: ReplyVia) -> None:
 
 
 async def expired_on_arrival(bench: Bench, via: ReplyVia) -> None:
+    """The directive arrives an hour after its lease has ended."""
     sent = bench.send(via, kind=Kind.EXPIRED)
     await bench.nothing_more(sent)
     if sent.runs:
@@ -125,6 +129,8 @@ async def frozen_past_the_lease(bench: Bench, via: ReplyVia) -> None:
 
 
 async def stale_ack(bench: Bench, via: ReplyVia) -> None:
+    """Each ACK of a directive is answered 409 STALE_ATTEMPT while its input is held back; then the
+    input is given."""
     sent = bench.send(via, held=True, publish=False)
     await bench.fault("callback-409", count=None, types=["ACK"], job_id=sent.job_id)
     bench.mock.publish(sent.issued)

@@ -19,7 +19,8 @@ _OFF = timedelta(minutes=5)
 
 
 async def ack_before_work(bench: Bench, via: ReplyVia) -> None:
-    """The work cannot end before its ACK is here: what it reads is held."""
+    """An idle service gets a directive whose input is held back, so that the work cannot end. The
+    ACK must come all the same, in time."""
     seconds = bench.contract.ack_seconds
     sent = bench.send(via, held=True)
     delivered = await bench.expect(
@@ -39,6 +40,8 @@ async def ack_before_work(bench: Bench, via: ReplyVia) -> None:
 
 
 async def identity(bench: Bench, via: ReplyVia) -> None:
+    """Every reply to a directive that succeeds and to one that is refused is compared with the
+    directive, field by field."""
     sent = bench.send(via)
     await sent.acked()
     await sent.succeeded()
@@ -74,6 +77,7 @@ def _check_time(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 async def one_result(bench: Bench, via: ReplyVia) -> None:
+    """A directive is served without any disturbance; then its RESULTs are counted."""
     sent = bench.send(via)
     await sent.succeeded()
     await bench.nothing_more(sent)
@@ -83,7 +87,7 @@ async def one_result(bench: Bench, via: ReplyVia) -> None:
 
 
 async def same_result_again(bench: Bench, via: ReplyVia) -> None:
-    """The answer to the first RESULT is lost, so it has to be sent again, as it was."""
+    """The answers to the first two RESULTs are lost, so it has to be sent again, as it was."""
     sent = bench.send(via, held=True)
     await sent.reading()
     await bench.fault("callback-lost-answer", count=2, types=["RESULT"], job_id=sent.job_id)
@@ -111,6 +115,8 @@ def _differences(one: Entry, other: Entry) -> set[str]:
 
 
 async def trace(bench: Bench, via: ReplyVia) -> None:
+    """The trace id in the header or property `traceparent` of each reply is compared with the
+    directive's."""
     sent = bench.send(via)
     await sent.acked()
     await sent.succeeded()

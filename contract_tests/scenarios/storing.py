@@ -22,6 +22,7 @@ def own_folder(bench: Bench, sent: Sent) -> Path:
 
 
 async def artifacts(bench: Bench, via: ReplyVia) -> None:
+    """What the RESULT names is looked for in the workspace, measured and hashed."""
     sent = bench.send(via)
     result = await sent.succeeded()
     _check_artifacts(bench, sent, result)
@@ -69,6 +70,8 @@ def _check_artifact(artifact: Mapping[str, Any], folder: Path) -> None:
 
 
 async def nothing_elsewhere(bench: Bench, via: ReplyVia) -> None:
+    """All files of the storage root are listed before and after two directives: one that succeeds
+    and one that is refused."""
     before = _files(bench.workspace)
     sent = bench.send(via)
     await sent.succeeded()

@@ -1,0 +1,115 @@
+"""The pytest plugin: `pytest --pyargs contract_tests --lucius-contract path/to/contract.yaml`.
+
+It is loaded by every pytest of an environment that has LUCIUS, so it imports little before it is
+asked for something.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from contract_tests.bench import Bench
+    from contract_tests.contract import LoadedContract
+    from contract_tests.scenarios import Case
+    from contract_tests.verdicts import Outcome
+
+_FIXTURE = "lucius_case"
+_INI = "lucius_contracts"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("lucius", "conformance of a platform service")
+    group.addoption(
+        "--lucius-contract",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="contract.yaml of the service to judge; may be repeated",
+    )
+    group.addoption(
+        "--lucius-level",
+        choices=["core", "full"],
+        default=None,
+        help="which rules; else the highest level that the contract claims",
+    )
+    parser.addini(
+        _INI, "contract.yaml files that contract_tests judges by default", type="paths", default=[]
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of each case of each contract."""
+    if _FIXTURE not in metafunc.fixturenames:
+        return
+    from contract_tests.contract import ContractUnusable, load_contract
+    from contract_tests.rules import Level
+    from contract_tests.runner import default_level
+    from contract_tests.scenarios import all_cases
+
+    parameters, names = [], []
+    paths = _contracts(metafunc.config)
+    for path in paths:
+        try:
+            loaded = load_contract(path)
+        except ContractUnusable as error:
+            raise pytest.UsageError(str(error)) from error
+        asked = metafunc.config.getoption("--lucius-level")
+        level = Level(asked) if asked else default_level(loaded)
+        for case in all_cases(loaded.contract, level):
+            parameters.append((loaded, case))
+            names.append(case.id if len(paths) == 1 else f"{loaded.contract.service}:{case.id}")
+    metafunc.parametrize(_FIXTURE, parameters, ids=names)
+
+
+def _contracts(config: pytest.Config) -> list[Path]:
+    given = [Path(path) for path in config.getoption("--lucius-contract")]
+    return given or list(config.getini(_INI))
+
+
+class Benches:
+    """One bench at a time: the cases of a contract come one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runner = asyncio.Runner()
+        self._bench: Bench | None = None
+        self._of: Path | None = None
+
+    def judge(self, loaded: "LoadedContract", case: "Case") -> "Outcome":
+        return self._runner.run(self._judge(loaded, case))
+
+    def close(self) -> None:
+        if self._bench is not None:
+            self._runner.run(self._bench.close())
+        self._runner.close()
+
+    async def _judge(self, loaded: "LoadedContract", case: "Case") -> "Outcome":
+        from contract_tests.bench import Bench
+        from contract_tests.runner import judge
+
+        if self._bench is None or self._of != loaded.path:
+            if self._bench is not None:
+                await self._bench.close()
+            folder = self._folder / f"{loaded.contract.service}-{abs(hash(loaded.path))}"
+            self._bench, self._of = Bench(loaded, folder), loaded.path
+        return await judge(self._bench, case)
+
+
+@contextmanager
+def _benches(folder: Path) -> Iterator[Benches]:
+    benches = Benches(folder)
+    try:
+        yield benches
+    finally:
+        benches.close()
+
+
+@pytest.fixture(scope="session")
+def lucius_benches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with _benches(tmp_path_factory.mktemp("lucius")) as benches:
+        yield benches

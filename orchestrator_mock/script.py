@@ -1,0 +1,200 @@
+"""Scripts: a list of things to do to a service and of what must come of it.
+
+- send: {as: first, held: true}
+- expect: {of: first, what: ACK}
+- fault: {name: callback-500, types: [RESULT], count: 2}
+- release: first
+- expect: {of: first, what: RESULT, status: SUCCEEDED}
+- duplicate: first
+- settled: first
+- expect: {of: first, what: RESULT, times: 1}
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from lucius_contract.canonical import pointer_to
+from orchestrator_mock.faults import Fault
+from orchestrator_mock.orders import Kind
+from orchestrator_mock.recording import Entry, What
+from orchestrator_mock.stage import Sending, Stage
+
+_WITHIN = 30.0
+
+
+class ScriptError(Exception):
+    """The script cannot be played; the text says where and why."""
+
+
+class ScriptFailed(Exception):
+    """What was expected did not come."""
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class NamedSending(Sending):
+    name: str = Field(default="last", alias="as")
+
+
+class Burst(_Document):
+    """Many jobs at once, each of a tenant of its own."""
+
+    count: Annotated[int, Field(ge=1, le=10_000)]
+    kind: Kind = Kind.VALID
+    payload: dict[str, Any] = {}
+
+
+class FaultSpec(_Document):
+    name: str
+    count: Annotated[int, Field(ge=1)] | None = 1
+    types: list[Literal["ACK", "RESULT", "HEARTBEAT"]] = []
+    of: str | None = None
+    seconds: Annotated[float, Field(gt=0)] = 3.0
+
+
+class Expected(_Document):
+    """`times` asks for exactly that many, as of now; without it, at least one must come."""
+
+    of: str
+    what: What
+    status: str | None = None
+    code: str | None = None
+    times: Annotated[int, Field(ge=0)] | None = None
+    within: Annotated[float, Field(gt=0)] = _WITHIN
+
+
+class Step(_Document):
+    """Exactly one of its members."""
+
+    send: NamedSending | None = None
+    burst: Burst | None = None
+    duplicate: str | None = None
+    attempt: str | None = None
+    expire: str | None = None
+    cancel: str | None = None
+    hold: str | None = None
+    release: str | None = None
+    settled: str | None = None
+    fault: FaultSpec | None = None
+    clear: list[str] | None = None
+    expect: Expected | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _is_one(self) -> "Step":
+        if len(self.model_fields_set) != 1:
+            raise ValueError(f"a step has exactly one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+_STEPS = TypeAdapter(list[Step])
+
+
+def read_script(value: object) -> list[Step]:
+    """Of a list of mappings, as YAML or JSON gives it. `ScriptError`."""
+    try:
+        return _STEPS.validate_python(value)
+    except pydantic.ValidationError as error:
+        told = [f"{pointer_to(e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
+        raise ScriptError("the script cannot be read: " + "; ".join(told)) from error
+
+
+class Player:
+    """Plays scripts on a stage. Names that a script gives its jobs hold until they are given
+    anew."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._names: dict[str, str] = {}
+
+    async def play(self, steps: Sequence[Step]) -> None:
+        """`ScriptError`, `ScriptFailed`."""
+        for number, step in enumerate(steps, start=1):
+            name = next(iter(step.model_fields_set))
+            try:
+                await self._do(name, getattr(step, name))
+            except (ScriptError, ScriptFailed) as error:
+                raise type(error)(f"step {number}, {name}: {error}") from error
+
+    async def _do(self, name: str, value: Any) -> None:
+        verb: Callable[[str], object] | None = {
+            "duplicate": self._stage.duplicate,
+            "attempt": self._stage.next_attempt,
+            "expire": self._stage.expire,
+            "cancel": self._stage.cancel,
+            "hold": self._stage.hold,
+            "release": self._stage.release,
+        }.get(name)
+        if verb is not None:
+            verb(self._job(value))
+            return
+        waiting: Mapping[str, Callable[[Any], Awaitable[None]]] = {
+            "send": self._send,
+            "burst": self._burst,
+            "settled": self._settled,
+            "fault": self._fault,
+            "clear": self._clear,
+            "expect": self._expect,
+        }
+        await waiting[name](value)
+
+    async def _send(self, sending: NamedSending) -> None:
+        given = sending.model_dump(exclude={"name"}, exclude_unset=True)
+        self._names[sending.name] = self._stage.send(Sending.model_validate(given)).job_id
+
+    async def _burst(self, burst: Burst) -> None:
+        for number in range(burst.count):
+            self._stage.send(
+                Sending(kind=burst.kind, payload=burst.payload, tenant_id=f"burst-{number}")
+            )
+
+    async def _settled(self, name: str) -> None:
+        issued = self._stage.job(self._job(name)).issued
+        mock = self._stage.mock
+        if not await mock.recording.wait(lambda: mock.is_settled(issued) or None, _WITHIN):
+            raise ScriptFailed(f"the message of {name!r} was not settled within {_WITHIN:g} s")
+
+    async def _fault(self, spec: FaultSpec) -> None:
+        job_id = None if spec.of is None else self._job(spec.of)
+        try:
+            fault = Fault(spec.name, spec.count, frozenset(spec.types), job_id, spec.seconds)
+        except ValueError as error:
+            raise ScriptError(str(error)) from error
+        await self._stage.mock.add_fault(fault)
+
+    async def _clear(self, names: list[str]) -> None:
+        await self._stage.mock.clear_faults(*names)
+
+    async def _expect(self, expected: Expected) -> None:
+        job_id, recording = self._job(expected.of), self._stage.mock.recording
+
+        def found() -> list[Entry]:
+            return [e for e in recording.of(job_id, expected.what) if _is_meant(e, expected)]
+
+        if expected.times is None:
+            if await recording.wait(lambda: found() or None, expected.within):
+                return
+            failed = f"none came within {expected.within:g} s"
+        elif len(found()) == expected.times:
+            return
+        else:
+            failed = f"{len(found())} came, not {expected.times}"
+        seen = "; ".join(entry.shown() for entry in recording.of(job_id)[-20:])
+        raise ScriptFailed(f"{failed}. Seen: {seen}")
+
+    def _job(self, name: str) -> str:
+        found = self._names.get(name)
+        if found is None:
+            raise ScriptError(f"nothing was sent as {name!r} before")
+        return found
+
+
+def _is_meant(entry: Entry, expected: Expected) -> bool:
+    body: Mapping[str, Any] = entry.body or {}
+    error = body.get("error")
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return expected.status in (None, body.get("status")) and expected.code in (None, code)
