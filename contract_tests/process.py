@@ -48,6 +48,11 @@ class ServiceProcess:
 
     async def start(self) -> None:
         """Returns when it is ready. `HarnessFault` if it does not become so."""
+        await self.launch()
+        await self._until_ready(self._loaded.contract.startup_seconds)
+
+    async def launch(self) -> None:
+        """Returns at once. `HarnessFault` if it cannot be started."""
         contract = self._loaded.contract
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(_HIDDEN)}
         command = [_filled(part, self._environment) for part in contract.command]
@@ -67,7 +72,6 @@ class ServiceProcess:
         except OSError as error:
             raise HarnessFault(f"{' '.join(command)} cannot be started: {error}") from error
         self._note("the service is started")
-        await self._until_ready(contract.startup_seconds)
 
     async def is_ready(self) -> bool:
         return await self.answer("/healthz/ready") == 200
