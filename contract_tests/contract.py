@@ -27,11 +27,13 @@ class SampleFile(_Part):
     """A document that the harness serves to the service."""
 
     name: Name = "input"
+    """What the last part of its address is."""
     file: Path | None = None
     """Relative to the folder of `contract.yaml`."""
     text: str | None = None
     """Instead of a file."""
     media_type: str = "application/octet-stream"
+    """As which it is served."""
 
     @model_validator(mode="after")
     def _has_content(self) -> "SampleFile":
@@ -44,6 +46,7 @@ class Sample(_Part):
     """A payload, and what the step reads with it."""
 
     payload: dict[str, Any] = {}
+    """The parameters of the step."""
     input: SampleFile | None = None
     """Served as `input_ref`."""
     prior_artifacts: dict[str, list[SampleFile]] = {}
@@ -60,9 +63,11 @@ class Contract(_Part):
     service: Name
     """The name of its subscriptions."""
     step_type: Name
+    """The kind of work that it does."""
     command: Annotated[list[str], Field(min_length=1)]
     """Starts the service; it runs in the foreground until SIGTERM."""
     working_directory: Path = Path()
+    """Where the command is run, relative to the folder of this file."""
     environment: dict[str, str] = {}
     """Beside what the harness sets."""
     concurrency: Annotated[int, Field(ge=1, le=256)] = 4
@@ -76,6 +81,7 @@ class Contract(_Part):
     ack_seconds: Seconds = 5
     """From the delivery of a directive to its ACK."""
     reply_via: Annotated[list[ReplyVia], Field(min_length=1)] = [ReplyVia.HTTP, ReplyVia.BUS]
+    """The ways to reply that it has; the first is used where a rule does not care."""
     ref_schemes: Annotated[list[str], Field(min_length=1)] = [HTTP_REF]
     """What refs it reads. The harness serves them over plain http on the loopback address."""
     heartbeats: bool = True

@@ -30,7 +30,7 @@ def explained(rule: Rule) -> str:
         "How the harness finds out",
     ]
     for scenario in scenarios_of(rule):
-        parts += [f"  {rule.id}/{scenario.name}", *_wrapped(_told(scenario), indent="    ")]
+        parts += [f"  {rule.id}/{scenario.name}", *_wrapped(scenario_text(scenario), indent="    ")]
     if rule.needs:
         needs = ", ".join(rule.needs)
         parts += ["", *_wrapped(f"It is skipped for a service that declares to have no {needs}.")]
@@ -43,13 +43,13 @@ def scenarios_of(rule: Rule) -> list[Scenario]:
     return [scenario for scenario in SCENARIOS if scenario.rule_id == rule.id]
 
 
-def _told(scenario: Scenario) -> str:
+def scenario_text(scenario: Scenario) -> str:
     text = inspect.getdoc(scenario.run) or ""
     return " ".join(text.split()) + _WAYS[scenario.ways]
 
 
 def _glossary(rule: Rule) -> Iterator[str]:
-    told = " ".join(_told(scenario) for scenario in scenarios_of(rule))
+    told = " ".join(scenario_text(scenario) for scenario in scenarios_of(rule))
     found = words_in(f"{rule.statement} {rule.why} {told}")
     if found:
         yield from ("", "Words")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from docs.generator.conformance import conformance_page, mock_page
 from docs.generator.engine import engine_page
 from docs.generator.markdown import defaults, events_table, metrics_table, page, table
 from docs.generator.openapi import openapi_document
@@ -57,6 +58,8 @@ def files() -> Mapping[str, str]:
         "docs/reference/operations.md": operations_page(),
         "docs/reference/sdk-settings.md": service_settings_page(),
         "docs/reference/sdk-metrics.md": service_operations_page(),
+        "docs/reference/conformance.md": conformance_page(),
+        "docs/reference/mock-faults.md": mock_page(),
     }
 
 

@@ -41,7 +41,7 @@ def test_the_outbox_brings_its_migrations(wheel: zipfile.ZipFile) -> None:
 def test_nothing_travels_that_is_not_a_package_of_ours(wheel: zipfile.ZipFile) -> None:
     roots = {name.partition("/")[0] for name in wheel.namelist()}
     packages = {path.parent.name for path in ROOT.glob("lucius_*/__init__.py")}
-    packages |= {"servicebus_emulator"}
+    packages |= {"servicebus_emulator", "orchestrator_mock", "contract_tests"}
     assert {root for root in roots if not root.endswith(".dist-info")} == packages
 
 
