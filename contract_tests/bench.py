@@ -119,6 +119,7 @@ class Bench:
         self.loaded = loaded
         self.contract = loaded.contract
         self.reads_per_run = 1
+        self.is_hopeless = False
         self._folder = folder
         self._generation = 0
         self._tenants = 0

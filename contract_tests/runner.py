@@ -117,10 +117,18 @@ async def judge(bench: Bench, case: Case) -> Outcome:
 
 
 async def _prepare(bench: Bench) -> None:
+    """A service that does not start, or cannot do its sample, will not do so for the next case
+    either: it is told at once."""
+    if bench.is_hopeless:
+        raise HarnessFault("not judged: the service did not get ready for an earlier case")
     is_new = not bench.is_open
-    await bench.prepare()
-    if is_new:
-        await bench.calibrate()
+    try:
+        await bench.prepare()
+        if is_new:
+            await bench.calibrate()
+    except HarnessFault:
+        bench.is_hopeless = True
+        raise
 
 
 def own_version() -> str:
