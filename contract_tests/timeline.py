@@ -34,6 +34,10 @@ def timeline(entries: Iterable[Entry]) -> tuple[Moment, ...]:
     if not found:
         return ()
     began = found[0].at
-    if len(found) > _LIMIT:
-        found = [*found[: _LIMIT // 2], *found[-_LIMIT // 2 :]]
-    return tuple(Moment(e.at - began, _WHO[e.what], e.shown(), e.job_id[-6:]) for e in found)
+    told = [Moment(e.at - began, _WHO[e.what], e.shown(), e.job_id[-6:]) for e in found]
+    left_out = len(told) - _LIMIT
+    if left_out <= 0:
+        return tuple(told)
+    half = _LIMIT // 2
+    gap = Moment(told[half].at, HARNESS, f"{left_out} more are left out here")
+    return (*told[:half], gap, *told[-half:])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lucius_cli.failures import Unsuitable
+from lucius_cli.failures import EnvironmentFailed, Unsuitable
 from lucius_cli.output import JsonFlag, Table, print_json, print_line, print_table, say
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def run(
     if reports is not None:
         _write(report, reports)
     if as_json:
-        from contract_tests.reports.json_report import to_document
+        from contract_tests.reports.json_report import json_text
 
-        print_json(to_document(report))
+        print_line(json_text(report))
     else:
         print_line(terminal.summary(report, colour=_is_coloured()))
     raise typer.Exit(report.exit_code)
@@ -138,7 +138,6 @@ def verify(
 ) -> None:
     """Whether a report proves conformance: it is whole, consistent and of the level asked for."""
     from contract_tests.reports.json_report import ReportUnusable, read_report
-
     from contract_tests.rules import Level
 
     wanted = _level(level)
@@ -217,11 +216,13 @@ def _with_baseline(report: "Report", path: Path | None) -> "Report":
 
 
 def _write(report: "Report", folder: Path) -> None:
-    from contract_tests.reports import write_all
+    from contract_tests.reports.writing import write_all
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in write_all(report, folder):
-        say(f"written: {path}")
+    try:
+        for path in write_all(report, folder):
+            say(f"written: {path}")
+    except OSError as error:
+        raise EnvironmentFailed(f"{folder} cannot be written to: {error.strerror}") from error
 
 
 def _telling() -> Any:
@@ -254,7 +255,6 @@ def _level(text: str) -> Any:
 def _understood() -> Iterator[None]:
     """What the caller got wrong is said, without a traceback."""
     from contract_tests.baseline import BaselineUnusable
-
     from contract_tests.contract import ContractUnusable
     from contract_tests.rules import UnknownRule
     from contract_tests.runner import NothingChosen

@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    rows: int
+    rows: tuple[Row, ...]
 
 
 def condensed(moments: Sequence[Moment], rows: int = ROWS) -> list[Row | LeftOut]:
@@ -32,8 +32,8 @@ def condensed(moments: Sequence[Moment], rows: int = ROWS) -> list[Row | LeftOut
     if len(found) <= rows:
         return list(found)
     first = math.ceil(rows * 2 / 3)
-    left = len(found) - rows
-    return [*found[:first], LeftOut(left), *found[first + left :]]
+    last = first + len(found) - rows
+    return [*found[:first], LeftOut(tuple(found[first:last])), *found[last:]]
 
 
 def _rows(moments: Sequence[Moment]) -> Iterator[Row]:

@@ -53,6 +53,10 @@ def worst(outcomes: Iterable[Outcome]) -> Mark:
     return min(map(mark, outcomes), key=list(Mark).index, default=Mark.SKIPPED)
 
 
+def worst_first(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    return sorted(outcomes, key=lambda each: list(Mark).index(mark(each)))
+
+
 def by_rule(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     """In the order of the rules' ids."""
     found: dict[str, list[Outcome]] = {}

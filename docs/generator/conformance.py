@@ -38,7 +38,7 @@ def conformance_page() -> str:
         ),
         *(part for rule in RULES for part in _rule(rule)),
         "## Verdicts and exit codes",
-        table(("verdict", "meaning"), [(v, meaning) for v, meaning in _VERDICTS.items()]),
+        table(("verdict", "meaning"), [(str(v), text) for v, text in _VERDICTS.items()]),
         table(("exit code", "meaning"), [(str(int(c)), text) for c, text in _EXITS.items()]),
         "## contract.yaml",
         " ".join((Contract.__doc__ or "").split()),

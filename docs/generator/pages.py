@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from contract_tests.reports.json_report import schema_text
 from docs.generator.conformance import conformance_page, mock_page
 from docs.generator.engine import engine_page
 from docs.generator.markdown import defaults, events_table, metrics_table, page, table
@@ -60,6 +61,7 @@ def files() -> Mapping[str, str]:
         "docs/reference/sdk-metrics.md": service_operations_page(),
         "docs/reference/conformance.md": conformance_page(),
         "docs/reference/mock-faults.md": mock_page(),
+        "contract_tests/reports/conformance-report.schema.json": schema_text(),
     }
 
 
