@@ -164,6 +164,8 @@ def load(
     from lucius_orchestrator.domain.aggregate import ReplyVia
 
     loaded = _loaded(contract)
+    if via not in (None, *ReplyVia):
+        raise Unsuitable(f"--via {via}: must be http or bus")
     with _understood():
         way = None if via is None else ReplyVia(via)
         found = asyncio.run(measure(loaded, jobs, way))
@@ -199,10 +201,11 @@ def _judged(
 
 async def _debugged(loaded: "LoadedContract", case: str, folder: Path | None) -> "Report":
     from contract_tests.runner import run as judge
-    from orchestrator_mock import Entry
+    from orchestrator_mock import Entry, What
 
     def watch(entry: Entry) -> None:
-        print_line(f"{entry.at:9.3f}  {entry.job_id[-6:]:6}  {entry.shown()}")
+        told = entry.shown().removeprefix(f"{What.NOTE} ")
+        print_line(f"{entry.at:9.3f}  {entry.job_id[-6:]:6}  {told}")
 
     return await judge(loaded, only=[case], keep=folder, watch=watch)
 
