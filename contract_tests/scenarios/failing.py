@@ -156,7 +156,9 @@ async def drains(bench: Bench, via: ReplyVia) -> None:
         raise RuleBroken("new work was begun after SIGTERM")
     await bench.start()
     await later.succeeded()
-    await at_work.succeeded()
+    body = (await at_work.result()).body or {}
+    if body.get("status") != "SUCCEEDED" and body.get("failure_class") != "RETRYABLE":
+        raise RuleBroken(f"the work that SIGTERM interrupted was answered {body.get('status')}")
     await bench.nothing_more(at_work)
     check_identical(at_work.results())
 

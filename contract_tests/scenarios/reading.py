@@ -6,6 +6,9 @@ from contract_tests.verdicts import RuleBroken
 from lucius_orchestrator.domain.aggregate import ReplyVia
 from orchestrator_mock import MALFORMED, Entry, Kind, What
 
+_GIVEN_UP = "MaxDeliveryCountExceeded"
+"""The bus's own reason for a dead letter."""
+
 
 async def invalid_payload(bench: Bench, via: ReplyVia) -> None:
     """A directive carries the invalid sample of the contract."""
@@ -40,16 +43,12 @@ def _check_dead(sent: Sent, kind: Kind) -> None:
         raise RuleBroken(
             f"a malformed directive ({kind}) was completed: nobody will ever know of it"
         )
-    if _was_given_up(sent):
+    if last.detail == _GIVEN_UP:
         raise RuleBroken(f"a malformed directive ({kind}) was delivered until the bus gave it up")
     if not last.detail:
         raise RuleBroken(f"a malformed directive ({kind}) was dead-lettered without a reason")
     if sent.runs or sent.results():
         raise RuleBroken(f"a malformed directive ({kind}) was worked on")
-
-
-def _was_given_up(sent: Sent) -> bool:
-    return len(sent.entries(What.ABANDONED, What.LOCK_LOST)) > 1
 
 
 async def unknown_fields(bench: Bench, via: ReplyVia) -> None:

@@ -20,8 +20,8 @@ class Happening(StrEnum):
 
 
 class Observation(NamedTuple):
-    """`delivery_count` is how often it was delivered and given back, as of now; `reason` is that of
-    a dead letter which a receiver made."""
+    """`delivery_count` is how often it was delivered and given back, as of now; `reason` is why it
+    became a dead letter."""
 
     what: Happening
     path: str

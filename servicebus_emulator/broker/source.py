@@ -84,7 +84,6 @@ class Source(Store):
             self._seen(Happening.DEFERRED, entry)
         elif isinstance(outcome, DeadLetter):
             self._dead_letter(entry, outcome, now)
-            self._seen(Happening.DEAD_LETTERED, entry, outcome.reason)
         self._wiring.bell.ring()
 
     def release(self, token: bytes) -> None:

@@ -137,6 +137,7 @@ class Store(Shelf):
         """Move it, with why, to the dead letters."""
         if self.dead is None:
             raise AssertionError("dead letters do not die")
+        self._seen(Happening.DEAD_LETTERED, entry, reason)
         changes = {**properties, **_reasons(reason, description)}
         message = entry.message.with_properties(changes) if changes else entry.message
         self.remove(entry)

@@ -68,6 +68,14 @@ def test_a_renewal_is_told_and_so_is_a_lock_that_ran_out(watched: Watched) -> No
     assert watched.seen[-1].delivery_count == 1
 
 
+def test_a_message_that_the_broker_gives_up_is_told_as_a_dead_letter(watched: Watched) -> None:
+    for _ in range(2):
+        (delivery,) = watched.queue.take(1)
+        watched.queue.settle(delivery.token, Abandon())
+    reasons = [each.reason for each in watched.seen if each.what is Happening.DEAD_LETTERED]
+    assert reasons == ["MaxDeliveryCountExceeded"]
+
+
 def test_a_message_that_expires_is_told(watched: Watched) -> None:
     watched.broker.send("q", [Note("m2", ttl=10)])
     watched.clock.advance(10)
