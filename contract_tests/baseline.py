@@ -11,18 +11,17 @@ An entry that holds no longer fails the run too: else the list would only ever g
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from contract_tests.files import read_file
 from contract_tests.rules import RULES
 from contract_tests.scenarios import SCENARIOS, Scenario, Ways
 from contract_tests.verdicts import Outcome, Report, Verdict
-from lucius_contract.canonical import pointer_to
 from lucius_orchestrator.domain.aggregate import ReplyVia
 
 Text = Annotated[str, Field(min_length=1)]
@@ -74,18 +73,7 @@ class Baseline(_Part):
 
 def load_baseline(path: Path) -> Baseline:
     """`BaselineUnusable`."""
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BaselineUnusable(f"{path}: there is no such file") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BaselineUnusable(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, Mapping):
-        raise BaselineUnusable(f"{path} must be a mapping with `known_failures`")
-    try:
-        return Baseline.model_validate(dict(found))
-    except ValidationError as error:
-        raise BaselineUnusable(_told(path, error)) from error
+    return read_file(path, Baseline, BaselineUnusable, "known_failures:")
 
 
 def apply(report: Report, baseline: Baseline) -> Report:
@@ -131,9 +119,3 @@ def _cases_of(scenario: Scenario) -> list[str]:
     """For whatever service: one case may be there for some of them only."""
     name = f"{scenario.rule_id}/{scenario.name}"
     return [f"{name}-{way}" for way in ReplyVia] if scenario.ways is Ways.EACH else [name]
-
-
-def _told(path: Path, error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)
-    lines = (f"  {pointer_to(each['loc']) or 'the file'}: {each['msg']}" for each in found)
-    return "\n".join([f"{path} is not usable:", *lines])

@@ -225,6 +225,21 @@ class Bench:
         issued = self.mock.send(order, kind, copies=copies, job_id=job_id, publish=publish)
         return Sent(self, order, issued, refs)
 
+    async def at_work(self, via: ReplyVia, **changes: Any) -> Sent:
+        """A directive that is acknowledged and worked on, and cannot end before `Sent.release`."""
+        sent = self.send(via, held=True, **changes)
+        await sent.acked()
+        await sent.reading()
+        return sent
+
+    async def given_up(self, via: ReplyVia) -> Sent:
+        """An attempt that was done, after the orchestrator had given it up."""
+        sent = await self.at_work(via)
+        self.mock.expire(sent.job_id)
+        sent.release()
+        await sent.settled()
+        return sent
+
     def next_attempt(self, sent: Sent, *, held: bool = False) -> Sent:
         """Of the same job, with refs of its own."""
         order, refs = self._order(sent.job_id, self.contract.valid, sent.order.reply_via, held)
@@ -272,25 +287,30 @@ class Bench:
             raise HarnessFault(f"the mock failed: {self.mock.defects[0]}")
 
     async def calibrate(self) -> None:
-        """How often an undisturbed run reads its first ref. `HarnessFault` if there is no such run:
-        then no rule can be judged."""
+        """How often an undisturbed run reads its first ref. `RuleBroken` if nothing comes of such a
+        run, `HarnessFault` if the sample does not succeed, or without reading: no rule can be
+        judged then."""
         self.reads_per_run = 1
         probe = self.send(self.contract.reply_via[0])
         try:
-            await probe.succeeded()
+            body = (await probe.result()).body or {}
             await probe.settled()
         except RuleBroken as broken:
-            told = [f"{e.at:8.3f}  {e.shown()}" for e in self.mock.recording.of(probe.job_id)]
-            raise HarnessFault(
-                "an undisturbed run of the valid sample did not succeed, so no rule can be judged: "
-                f"{broken}\n" + "\n".join(told) + f"\n{self.service.log_tail()}"
+            raise RuleBroken(
+                f"an undisturbed run of the valid sample came to nothing: {broken}",
+                "The service does not receive, its replies go elsewhere, or they are refused.",
             ) from broken
-        self.reads_per_run = max(probe.refs[0].reads, 1)
+        if body.get("status") != "SUCCEEDED":
+            raise HarnessFault(
+                "an undisturbed run of the valid sample did not succeed, so no rule can be judged:"
+                f" {body.get('status')}, {body.get('error')}\n{self.service.log_tail()}"
+            )
         if probe.refs[0].reads == 0:
             raise HarnessFault(
                 "the valid sample succeeded without reading its ref: work is seen as reads of refs,"
                 " so give a sample whose input is read"
             )
+        self.reads_per_run = probe.refs[0].reads
 
     def tenant(self, lane: int | None = None) -> str:
         """A new one; of this lane if one is given."""

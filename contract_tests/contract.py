@@ -1,13 +1,11 @@
 """`contract.yaml`: what a service says of itself. Nothing else of it is known to the harness."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lucius_contract.canonical import pointer_to
+from contract_tests.files import read_file
 from lucius_orchestrator.domain.aggregate import ReplyVia
 
 HTTP_REF = "http"
@@ -137,18 +135,8 @@ def load_contract(path: Path) -> LoadedContract:
     path = path.resolve()
     if path.is_dir():
         path = path / "contract.yaml"
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ContractUnusable(f"{path}: there is no such file") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ContractUnusable(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, Mapping):
-        raise ContractUnusable(f"{path} must be a mapping that begins with `contract: 1`")
-    try:
-        loaded = LoadedContract(path=path, contract=Contract.model_validate(dict(found)))
-    except ValidationError as error:
-        raise ContractUnusable(_told(path, error)) from error
+    contract = read_file(path, Contract, ContractUnusable, "contract: 1")
+    loaded = LoadedContract(path=path, contract=contract)
     _check_files(loaded)
     return loaded
 
@@ -164,11 +152,3 @@ def _check_files(loaded: LoadedContract) -> None:
         raise ContractUnusable(
             f"{loaded.path}: there is no folder {contract.working_directory} to work in"
         )
-
-
-def _told(path: Path, error: ValidationError) -> str:
-    lines = [f"{path} is not usable:"]
-    for each in error.errors(include_url=False, include_input=False):
-        where = pointer_to(each["loc"]) or "the file"
-        lines.append(f"  {where}: {each['msg']}")
-    return "\n".join(lines)

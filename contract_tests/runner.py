@@ -126,7 +126,7 @@ async def _prepare(bench: Bench) -> None:
         await bench.prepare()
         if is_new:
             await bench.calibrate()
-    except HarnessFault:
+    except (HarnessFault, RuleBroken):
         bench.is_hopeless = True
         raise
 

@@ -45,15 +45,13 @@ async def _storage_fails(bench: Bench, via: ReplyVia, fault: str) -> None:
 async def orchestrator_down(bench: Bench, via: ReplyVia) -> None:
     """RESULTs meet an orchestrator that is down: connections are cut, then (over HTTP) it answers
     503; then it is back. The message must not be settled before the RESULT was taken."""
-    sent = bench.send(via, held=True)
-    await sent.acked()
-    await sent.reading()
+    sent = await bench.at_work(via)
     if via is ReplyVia.HTTP:
         how = {"types": ["RESULT"], "job_id": sent.job_id}
         await bench.fault("callback-cut", count=2, **how)
         await bench.fault("callback-503", count=2, **how)
     else:
-        await bench.fault("reply-dropped", count=2)
+        await bench.fault("reply-dropped", count=1)
     sent.release()
     result = await sent.result()
     await sent.settled()
@@ -64,9 +62,7 @@ async def orchestrator_down(bench: Bench, via: ReplyVia) -> None:
 
 async def orchestrator_slow(bench: Bench, via: ReplyVia) -> None:
     """It takes the RESULT, and says so only after some seconds."""
-    sent = bench.send(via, held=True)
-    await sent.acked()
-    await sent.reading()
+    sent = await bench.at_work(via)
     await bench.fault("callback-slow", count=1, types=["RESULT"], job_id=sent.job_id, seconds=3.0)
     sent.release()
     result = await sent.result()
@@ -86,9 +82,7 @@ def _check_reported_first(sent: Sent, result: Entry) -> None:
 
 async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
     """SIGKILL while the input is held back; then the service is started again."""
-    sent = bench.send(via, held=True)
-    await sent.acked()
-    await sent.reading()
+    sent = await bench.at_work(via)
     await bench.service.kill()
     sent.release()
     await bench.start()
@@ -99,9 +93,7 @@ async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
 
 async def killed_before_reporting(bench: Bench, via: ReplyVia) -> None:
     """The RESULT is held up on its way, and the process is killed; then it is started again."""
-    sent = bench.send(via, held=True)
-    await sent.acked()
-    await sent.reading()
+    sent = await bench.at_work(via)
     if via is ReplyVia.HTTP:
         await bench.fault("callback-hold", count=None, types=["RESULT"], job_id=sent.job_id)
         sent.release()
@@ -140,9 +132,7 @@ async def ends_when_idle(bench: Bench, via: ReplyVia) -> None:
 async def drains(bench: Bench, via: ReplyVia) -> None:
     """SIGTERM while the input of a directive is held back; then another directive comes, and the
     input is given. After a restart both must be served, once."""
-    at_work = bench.send(via, held=True)
-    await at_work.acked()
-    await at_work.reading()
+    at_work = await bench.at_work(via)
     bench.service.terminate()
     if await bench.service.until(False, within=10.0) is None:
         raise RuleBroken(

@@ -110,9 +110,7 @@ async def longer_than_the_lock(bench: Bench, via: ReplyVia) -> None:
 
 async def heartbeats(bench: Bench, via: ReplyVia) -> None:
     """The input is held back while several heartbeats are due."""
-    sent = bench.send(via, held=True, heartbeat=_BEAT, lease=4 * _BEAT, ack_timeout=60 * _BEAT)
-    await sent.acked()
-    await sent.reading()
+    sent = await bench.at_work(via, heartbeat=_BEAT, lease=4 * _BEAT, ack_timeout=60 * _BEAT)
     await bench.expect(
         lambda: len(sent.entries(What.HEARTBEAT)) > _MORE or None,
         f"{len(sent.entries(What.HEARTBEAT))} heartbeats came while it worked; one was due every"
@@ -134,16 +132,11 @@ def _check_beat(entry: Entry, sent: Sent) -> None:
 
 async def cancel(bench: Bench, via: ReplyVia) -> None:
     """The job is cancelled in mid-work: the next heartbeat is answered with `cancel_requested`."""
-    sent = bench.send(via, held=True, heartbeat=_BEAT)
-    await sent.acked()
-    await sent.reading()
+    sent = await bench.at_work(via, heartbeat=_BEAT)
     bench.mock.cancel(sent.job_id)
     number = len(bench.mock.recording)
     await bench.expect(
-        lambda: (
-            next((e for e in sent.entries(What.HEARTBEAT) if e.number >= number and e.status), None)
-            or next(iter(sent.results()), None)
-        ),
+        lambda: _has_heard(sent, number) or None,
         "no heartbeat came after the cancel, so the service cannot have heard of it",
     )
     sent.release()
@@ -154,6 +147,12 @@ async def cancel(bench: Bench, via: ReplyVia) -> None:
             f"cancel was requested in the answer to a heartbeat; the RESULT is"
             f" {body.get('status')}, {code} instead of FAILED_FINAL, CANCELLED"
         )
+
+
+def _has_heard(sent: Sent, since: int) -> bool:
+    """Whoever sends a second heartbeat has read the answer to the first."""
+    beats = [entry for entry in sent.entries(What.HEARTBEAT) if entry.number >= since]
+    return len(beats) > 1 or bool(sent.results())
 
 
 SCENARIOS = (

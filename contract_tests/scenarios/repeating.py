@@ -13,25 +13,29 @@ from orchestrator_mock import Kind, What
 
 async def duplicate_after_completion(bench: Bench, via: ReplyVia) -> None:
     """A directive that was served and settled is published again."""
-    sent = bench.send(via)
-    await sent.succeeded()
-    await sent.settled()
-    bench.mock.publish(sent.issued)
-    await bench.nothing_more(sent)
-    _check_runs(sent, "a duplicate that came after completion")
-    check_identical(sent.results())
+    sent = await _served(bench, via)
+    await _check_duplicate(bench, sent, "a duplicate that came after completion")
 
 
 async def duplicate_after_restart(bench: Bench, via: ReplyVia) -> None:
     """The service is killed and started again before the duplicate comes: what is done is done for
     the next instance too."""
+    sent = await _served(bench, via)
+    await bench.restart()
+    await _check_duplicate(bench, sent, "a duplicate that came after a restart")
+
+
+async def _served(bench: Bench, via: ReplyVia) -> Sent:
     sent = bench.send(via)
     await sent.succeeded()
     await sent.settled()
-    await bench.restart()
+    return sent
+
+
+async def _check_duplicate(bench: Bench, sent: Sent, of: str) -> None:
     bench.mock.publish(sent.issued)
     await bench.nothing_more(sent)
-    _check_runs(sent, "a duplicate that came after a restart")
+    _check_runs(sent, of)
     check_identical(sent.results())
 
 
@@ -73,9 +77,7 @@ async def older_attempt_late(bench: Bench, via: ReplyVia) -> None:
 
 async def older_attempt_at_work(bench: Bench, via: ReplyVia) -> None:
     """Attempt 1 is still at work when attempt 2 comes, is acknowledged and done."""
-    first = bench.send(via, held=True)
-    await first.reading()
-    await first.acked()
+    first = await bench.at_work(via)
     second = bench.next_attempt(first)
     await second.acked()
     await second.succeeded()
@@ -102,15 +104,12 @@ async def frozen_past_the_lease(bench: Bench, via: ReplyVia) -> None:
     """The process stands still until its lease is over, as in a long pause of a virtual machine,
     and then goes on as if nothing had happened."""
     lease = timedelta(seconds=4)
-    sent = bench.send(
+    sent = await bench.at_work(
         via,
-        held=True,
         lease=lease,
         ack_timeout=timedelta(seconds=4),
         heartbeat=timedelta(seconds=60),
     )
-    await sent.acked()
-    await sent.reading()
     bench.service.freeze()
     try:
         await bench.mock.recording.wait(
@@ -146,12 +145,7 @@ async def stale_ack(bench: Bench, via: ReplyVia) -> None:
 
 async def new_attempt(bench: Bench, via: ReplyVia) -> None:
     """Attempt 1 was done too late and does not count; attempt 2 is done anew."""
-    first = bench.send(via, held=True)
-    await first.acked()
-    await first.reading()
-    bench.mock.expire(first.job_id)
-    first.release()
-    await first.settled()
+    first = await bench.given_up(via)
     second = bench.next_attempt(first)
     ack = await second.acked()
     result = await second.succeeded()

@@ -30,12 +30,7 @@ async def artifacts(bench: Bench, via: ReplyVia) -> None:
 
 async def artifacts_of_each_attempt(bench: Bench, via: ReplyVia) -> None:
     """A second attempt writes to its own folder and leaves alone what the first has written."""
-    first = bench.send(via, held=True)
-    await first.acked()
-    await first.reading()
-    bench.mock.expire(first.job_id)
-    first.release()
-    await first.settled()
+    first = await bench.given_up(via)
     left = _files(own_folder(bench, first))
     second = bench.next_attempt(first)
     _check_artifacts(bench, second, await second.succeeded())

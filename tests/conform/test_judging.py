@@ -55,6 +55,20 @@ async def test_a_sample_that_does_not_succeed_undisturbed_is_a_harness_fault() -
     assert report.exit_code is ExitCode.HARNESS
 
 
+async def test_a_ready_service_that_does_nothing_is_not_conformant() -> None:
+    deaf = (
+        "import os\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\n"
+        "class Healthy(BaseHTTPRequestHandler):\n"
+        "    def do_GET(self): self.send_response(200); self.end_headers()\n"
+        "HTTPServer(('127.0.0.1', int(os.environ['LUCIUS_HEALTH_PORT'])), Healthy).serve_forever()"
+    )
+    loaded = changed(command=[sys.executable, "-c", deaf])
+    report = await run(loaded, only=["LC-01"], patience=1.0)
+    assert [outcome.verdict for outcome in report.outcomes] == [Verdict.FAIL, Verdict.FAULT]
+    assert "came to nothing" in report.outcomes[0].reason
+    assert report.exit_code is ExitCode.NOT_CONFORMANT
+
+
 async def test_what_is_declared_missing_is_skipped_and_the_run_incomplete() -> None:
     report = await run(changed(heartbeats=False), level=Level.FULL, only=["LC-26"])
     assert {outcome.verdict for outcome in report.outcomes} == {Verdict.SKIPPED}
