@@ -4,31 +4,37 @@ It knows nothing of jobs, so that it can stand before the mock's ledger or befor
 """
 
 import asyncio
+import json
+import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from aiohttp import web
 
 from lucius_contract.errors import ErrorCode
+from orchestrator_mock.answers import PROBLEM_JSON, Answer, problem
 from orchestrator_mock.bodies import json_object
 from orchestrator_mock.faults import Fault, Faults, Place
 from orchestrator_mock.recording import Entry, Recording, What
 
+__all__ = ["CALLBACK_TYPES", "Answer", "Front", "Judge"]
+
 CALLBACK_TYPES = {"ack": What.ACK, "result": What.RESULT, "heartbeat": What.HEARTBEAT}
 _LIMIT = 8 * 1024 * 1024
 _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
-
-
-class Answer(NamedTuple):
-    status: int
-    body: Mapping[str, Any]
-    media_type: str = "application/json"
-
-    @property
-    def said(self) -> str:
-        """The verdict, or the code of a refusal."""
-        return str(self.body.get("verdict") or self.body.get("code") or "")
+_CORRELATION = "X-Correlation-Id"
+_VISIBLE = re.compile(r"[\x21-\x7e]{1,128}")
+_FAULT_ANSWERS = {
+    "callback-500": problem(ErrorCode.INTERNAL, "something went wrong here"),
+    "callback-503": problem(ErrorCode.UNAVAILABLE, "the ledger cannot be reached; try again"),
+    "callback-409": problem(
+        ErrorCode.STALE_ATTEMPT, "the attempt or its lease is no longer current: stop working"
+    ),
+}
+_TOO_LARGE = problem(ErrorCode.TOO_LARGE, f"the body has more than {_LIMIT} bytes")
 
 
 class Judge(Protocol):
@@ -46,6 +52,7 @@ class Front:
         self._faults = faults
         self._recording = recording
         self._released = asyncio.Event()
+        self._closed = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self.port = 0
         self.defects: list[str] = []
@@ -59,6 +66,7 @@ class Front:
     async def open(self) -> None:
         if self._runner is not None:
             return
+        self._closed = asyncio.Event()
         app = web.Application(client_max_size=_LIMIT)
         app.router.add_post("/v1/callbacks/{name:ack|result|heartbeat}", self._serve)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -67,13 +75,14 @@ class Front:
         self._runner, self.port = runner, runner.addresses[0][1]
 
     async def close(self) -> None:
-        """Connections are cut, requests that are held are forgotten."""
+        """Connections are cut, requests that wait are forgotten."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
         for connection in list(runner.server.connections if runner.server else ()):
             if connection.transport is not None:
                 connection.transport.abort()
+        self._closed.set()
         self.release()
         await runner.cleanup()
 
@@ -84,7 +93,19 @@ class Front:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         type = CALLBACK_TYPES[request.match_info["name"]]
-        raw = await request.read()
+        try:
+            raw = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return self._answered(self._note(type, request, b""), request, _TOO_LARGE)
+        try:
+            return await self._struck_or_judged(type, request, raw)
+        except Exception as error:
+            self.defects.append(f"{type} could not be judged: {error!r}")
+            raise
+
+    async def _struck_or_judged(
+        self, type: What, request: web.Request, raw: bytes
+    ) -> web.StreamResponse:
         entry = self._note(type, request, raw)
         fault = self._faults.take(Place.CALLBACK, entry.job_id, type)
         if fault is None:
@@ -106,14 +127,15 @@ class Front:
     async def _judged(
         self, entry: Entry, request: web.Request, raw: bytes, note: str = ""
     ) -> web.StreamResponse:
-        try:
-            answer = await self._judge(entry.what, _bearer(request), request.headers, raw)
-        except Exception as error:
-            self.defects.append(f"{entry.what} could not be judged: {error!r}")
-            raise
+        answer = await self._judge(entry.what, _bearer(request), request.headers, raw)
+        return self._answered(entry, request, answer, note)
+
+    def _answered(
+        self, entry: Entry, request: web.Request, answer: Answer, note: str = ""
+    ) -> web.StreamResponse:
         said = f"{answer.said}, {note}" if note else answer.said
         self._recording.amend(entry, status=answer.status, answer=said)
-        return web.json_response(answer.body, status=answer.status, content_type=answer.media_type)
+        return _response(request, answer)
 
     async def _cut(
         self, fault: Fault, entry: Entry, request: web.Request, _raw: bytes
@@ -122,22 +144,18 @@ class Front:
         return _aborted(request)
 
     async def _refuse(
-        self, fault: Fault, entry: Entry, _request: web.Request, _raw: bytes
+        self, fault: Fault, entry: Entry, request: web.Request, _raw: bytes
     ) -> web.StreamResponse:
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
-        headers = {}
-        if fault.name == "callback-503":
-            status, headers = HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "1"}
-        self._struck(entry, fault, status)
-        return web.json_response(
-            {"code": "INTERNAL", "status": status}, status=status, headers=headers
-        )
+        answer = _FAULT_ANSWERS[fault.name]
+        self._struck(entry, fault, answer.status)
+        return _response(request, answer)
 
     async def _slow(
         self, fault: Fault, entry: Entry, request: web.Request, raw: bytes
     ) -> web.StreamResponse:
         answered = await self._judged(entry, request, raw, f"after {fault.seconds:g} s")
-        await asyncio.sleep(fault.seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closed.wait(), fault.seconds)
         return answered
 
     async def _lose_answer(
@@ -147,13 +165,9 @@ class Front:
         return _aborted(request)
 
     async def _stale(
-        self, fault: Fault, entry: Entry, _request: web.Request, _raw: bytes
+        self, fault: Fault, entry: Entry, request: web.Request, _raw: bytes
     ) -> web.StreamResponse:
-        code, status = ErrorCode.STALE_ATTEMPT, HTTPStatus.CONFLICT
-        self._recording.amend(entry, status=int(status), answer=f"{code}, {fault.name}")
-        return web.json_response(
-            {"code": code, "status": status, "detail": "stop working"}, status=status
-        )
+        return self._answered(entry, request, _FAULT_ANSWERS[fault.name], fault.name)
 
     async def _hold(
         self, fault: Fault, entry: Entry, request: web.Request, raw: bytes
@@ -179,6 +193,21 @@ _ACTIONS: Mapping[str, Action] = {
     "callback-409": Front._stale,
     "callback-hold": Front._hold,
 }
+
+
+def _response(request: web.Request, answer: Answer) -> web.Response:
+    """With the correlation id of the request, or a new one, as on all answers."""
+    given = request.headers.get(_CORRELATION, "")
+    correlation = given if _VISIBLE.fullmatch(given) else os.urandom(16).hex()
+    body = dict(answer.body)
+    if answer.media_type == PROBLEM_JSON:
+        body.setdefault("correlation_id", correlation)
+    return web.Response(
+        body=json.dumps(body).encode(),
+        status=answer.status,
+        headers={_CORRELATION: correlation, **answer.headers},
+        content_type=answer.media_type,
+    )
 
 
 def _aborted(request: web.Request) -> web.StreamResponse:

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
-from lucius_contract.audit import VERDICT_HTTP_STATUS
-from lucius_contract.errors import ERRORS, ContractError, ErrorCode, Problem
+from lucius_contract.audit import VERDICT_HTTP_STATUS, Verdict
+from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_contract.messages import Reply, parse_reply
 from lucius_orchestrator.domain.decision import ReplyAnswer
 from lucius_orchestrator.domain.directive import on_the_wire
-from orchestrator_mock.front import Answer
+from orchestrator_mock.answers import Answer, refused
 from orchestrator_mock.ledger import MockLedger
 from orchestrator_mock.recording import What
 
 Identity = tuple[str, str, int, str]
+_WHY = {
+    Verdict.STALE_ATTEMPT: "the attempt or its lease is no longer current: stop working",
+    Verdict.RESULT_CONFLICT: "another RESULT was applied for this attempt",
+}
 
 
 class HttpJudge:
@@ -49,7 +52,7 @@ class HttpJudge:
 def answered(answer: ReplyAnswer) -> Answer:
     status = VERDICT_HTTP_STATUS[answer.verdict]
     if status != HTTPStatus.OK:
-        return refused(ContractError(ErrorCode(answer.verdict), "the reply does not count"))
+        return refused(ContractError(ErrorCode(answer.verdict), _WHY[answer.verdict]))
     ends = answer.lease_expires_at
     return Answer(
         status,
@@ -59,19 +62,6 @@ def answered(answer: ReplyAnswer) -> Answer:
             "cancel_requested": answer.cancel_requested,
         },
     )
-
-
-def refused(error: ContractError) -> Answer:
-    status = ERRORS[error.code].http_status or HTTPStatus.INTERNAL_SERVER_ERROR
-    body: dict[str, Any] = {
-        "type": f"urn:lucius:problem:{error.code}",
-        "title": ERRORS[error.code].meaning,
-        "status": status,
-        "detail": str(error),
-        "code": error.code,
-        "errors": [{"pointer": p.pointer, "message": p.message} for p in error.problems],
-    }
-    return Answer(status, body, "application/problem+json")
 
 
 def _read(raw: bytes, type: What) -> Reply:

@@ -12,8 +12,9 @@ from lucius_contract.routing import (
     directive_topic,
     reply_topic,
 )
+from orchestrator_mock.answers import refused
 from orchestrator_mock.bodies import json_object
-from orchestrator_mock.judging import answered, refused
+from orchestrator_mock.judging import answered
 from orchestrator_mock.ledger import MockLedger
 from orchestrator_mock.recording import Recording, What
 from servicebus_emulator.broker import (
@@ -21,7 +22,6 @@ from servicebus_emulator.broker import (
     Delivery,
     Happening,
     Observation,
-    Source,
     SubscriptionSettings,
     TopicSettings,
 )
@@ -45,6 +45,9 @@ class Lanes:
         self._recording = recording
         self.emulator = Emulator(observe=self._observe)
         self._is_closed = False
+        self._is_purging = False
+        self.defects: list[str] = []
+        """What went wrong with the mock itself."""
 
     async def open(self, port: int = 0) -> None:
         broker = self.emulator.broker
@@ -76,10 +79,12 @@ class Lanes:
 
     def purge(self) -> None:
         """Throw away what nobody holds; what is held comes back later, and can be purged then."""
+        self._is_purging = True
         for address in self.addresses:
             source = self.emulator.broker.source(address)
             while source.take(_AT_ONCE, keep=False):
                 pass
+        self._is_purging = False
 
     def publish(
         self,
@@ -110,7 +115,8 @@ class Lanes:
                 return
             while deliveries := source.take(_AT_ONCE):
                 for delivery in deliveries:
-                    self._take(lane, source, delivery)
+                    self._take(lane, delivery)
+                    source.settle(delivery.token, _COMPLETE)
             self.emulator.settle_soon()
             source.await_message(wake)
 
@@ -119,7 +125,14 @@ class Lanes:
 
         return read
 
-    def _take(self, lane: int, source: Source, delivery: Delivery) -> None:
+    def _take(self, lane: int, delivery: Delivery) -> None:
+        """A defect of the mock must not keep it from reading on."""
+        try:
+            self._judge(lane, delivery)
+        except Exception as error:
+            self.defects.append(f"a reply on lane {lane} could not be judged: {error!r}")
+
+    def _judge(self, lane: int, delivery: Delivery) -> None:
         message = delivery.message
         assert isinstance(message, Message)
         facts: dict[str, Any] = {
@@ -139,11 +152,10 @@ class Lanes:
             except ContractError as error:
                 answer = refused(error)
             self._recording.add(What(reply.type.value), answer=answer.said, **facts)
-        source.settle(delivery.token, _COMPLETE)
 
     def _observe(self, seen: Observation) -> None:
         topic, _, name = seen.path.partition("/Subscriptions/")
-        if name != self.service or self._is_closed:
+        if name != self.service or self._is_closed or self._is_purging:
             return
         message = seen.message
         assert isinstance(message, Message)

@@ -107,7 +107,7 @@ class MockLedger:
         elif step.state is StepState.AWAITING_ACK:
             self._set(job_id, ack_deadline=now)
             self._decide(job_id, AckTimedOut(*identity, deadline=now))
-        if self.step(job_id).state is not StepState.FAILED_RETRY:
+        elif step.state is not StepState.FAILED_RETRY:
             raise ContractError(
                 ErrorCode.STATE_CONFLICT, f"a step in {step.state} has no attempt that could expire"
             )
@@ -116,6 +116,8 @@ class MockLedger:
         """The next attempt, at once. An attempt that is open is expired first."""
         if self.step(job_id).state is not StepState.FAILED_RETRY:
             self.expire(job_id)
+        if self.step(job_id).state is not StepState.FAILED_RETRY:
+            raise _no_further_attempt()
         now = self._clock()
         self._set(job_id, next_attempt_at=now)
         step = self.step(job_id)
@@ -139,5 +141,9 @@ class MockLedger:
 
 def _row(decision: Decision) -> DirectiveRow:
     if not decision.outbox:
-        raise ContractError(ErrorCode.STATE_CONFLICT, "the job allows no further attempt")
+        raise _no_further_attempt()
     return decision.outbox[0]
+
+
+def _no_further_attempt() -> ContractError:
+    return ContractError(ErrorCode.STATE_CONFLICT, "the job allows no further attempt")

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from lucius_contract.messages import directive_properties
-from lucius_contract.routing import LANES
 from lucius_orchestrator.domain.aggregate import Aggregate, JsonObject, ReplyVia
 from lucius_orchestrator.domain.decision import DirectiveRow
 from orchestrator_mock.faults import Fault, Faults
@@ -25,6 +24,11 @@ from servicebus_emulator.faults import Fault as BusFault
 from servicebus_emulator.faults import FaultKind, Point
 
 _ALWAYS = 1_000_000
+_BUS_FAULTS = {
+    "settlement-lost": (FaultKind.LOSE_SETTLEMENT, Point.SETTLE),
+    "reply-dropped": (FaultKind.DROP, Point.SEND),
+}
+"""Those that strike inside the emulator; nobody but the service has a connection to it."""
 _TOKEN_BYTES = 32
 _SYSTEM = "lucius"
 
@@ -201,7 +205,7 @@ class Mock:
     @property
     def defects(self) -> list[str]:
         """What went wrong with the mock itself: then nothing that it saw is a proof."""
-        return self._front.defects
+        return [*self._front.defects, *self._lanes.defects, *self.refs.defects]
 
     def waiting(self) -> int:
         """Directives on the bus that are not settled."""
@@ -220,21 +224,19 @@ class Mock:
         elif fault.name == "bus-dropped":
             self._lanes.emulator.drop_connections()
             return
-        elif fault.name == "settlement-lost":
-            self._strike(FaultKind.LOSE_SETTLEMENT, Point.SETTLE, self._lanes.addresses, fault)
-            return
-        elif fault.name == "reply-dropped":
-            topics = [f"global-bus-replies-p{lane}" for lane in range(LANES)]
-            self._strike(FaultKind.DROP, Point.SEND, topics, fault)
+        elif fault.name in _BUS_FAULTS:
+            kind, point = _BUS_FAULTS[fault.name]
+            struck = BusFault(kind, point=point, count=fault.count or _ALWAYS)
+            self._lanes.emulator.faults.add(struck)
             return
         self.faults.add(fault)
 
     async def clear_faults(self, *names: str) -> None:
         """Switch off those of these names, or all: who was away is back when this returns."""
         cleared = {fault.name for fault in self.faults.clear(names or None)}
-        self._front.release()
-        if not names or {"settlement-lost", "reply-dropped"} & set(names):
-            self._lanes.emulator.faults.clear()
+        cleared |= self._clear_bus_faults(names or tuple(_BUS_FAULTS))
+        if not names or "callback-hold" in names:
+            self._front.release()
         if "callback-down" in cleared:
             await self._front.open()
         if "bus-away" in cleared:
@@ -242,10 +244,15 @@ class Mock:
         for name in sorted(cleared):
             self.recording.add(What.FAULT, detail=f"{name} is off")
 
-    def _strike(self, kind: FaultKind, point: Point, entities: Sequence[str], fault: Fault) -> None:
-        for entity in entities:
-            count = fault.count or _ALWAYS
-            self._lanes.emulator.faults.add(BusFault(kind, entity, point, count))
+    def _clear_bus_faults(self, names: Sequence[str]) -> set[str]:
+        gone = {_BUS_FAULTS[name][0]: name for name in names if name in _BUS_FAULTS}
+        faults = self._lanes.emulator.faults
+        active = faults.active()
+        faults.clear()
+        for fault in active:
+            if fault.kind not in gone:
+                faults.add(fault)
+        return {gone[fault.kind] for fault in active if fault.kind in gone}
 
     def _refs_of(self, job_id: str, order: Order) -> Refs:
         folder = self.workspace_of(job_id, order.tenant_id)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -52,6 +53,8 @@ class RefServer:
         self._refs: dict[str, ServedRef] = {}
         self._runner: web.AppRunner | None = None
         self.port = 0
+        self.defects: list[str] = []
+        """What went wrong with the mock itself."""
 
     @property
     def refs(self) -> Mapping[str, ServedRef]:
@@ -61,7 +64,10 @@ class RefServer:
     async def open(self) -> None:
         app = web.Application()
         app.router.add_get("/refs/{path:.+}", self._serve)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        # A client that leaves while it is held has ended its read.
+        runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self._runner, self.port = runner, runner.addresses[0][1]
@@ -101,6 +107,11 @@ class RefServer:
         try:
             await ref.gate.wait()
             return await self._answer(ref, request)
+        except OSError:
+            raise  # the client has left
+        except Exception as error:
+            self.defects.append(f"{ref.name} could not be served: {error!r}")
+            raise
         finally:
             ref.open_reads -= 1
             self._recording.add(What.READ_ENDED, job_id=ref.job_id, detail=f"of {ref.name}")
@@ -111,7 +122,7 @@ class RefServer:
             return _content(ref, request)
         self._recording.add(What.FAULT, job_id=ref.job_id, detail=fault.name)
         if fault.name == "storage-503":
-            return web.Response(status=503)
+            return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE)
         if fault.name == "storage-slow":
             await asyncio.sleep(fault.seconds)
             return _content(ref, request)
@@ -133,15 +144,26 @@ def _headers(ref: ServedRef) -> dict[str, str]:
 
 
 def _content(ref: ServedRef, request: web.Request) -> web.StreamResponse:
-    part = request.http_range
+    total = len(ref.content)
+    try:
+        part = request.http_range
+    except ValueError:
+        return _no_such_part(total)
     if part.start is None and part.stop is None:
         return web.Response(body=ref.content, headers=_headers(ref))
-    body = ref.content[part]
-    start = part.start or 0
-    total = len(ref.content)
-    shown = f"bytes {start}-{start + len(body) - 1}/{total}"
-    headers = {**_headers(ref), "Content-Length": str(len(body)), "Content-Range": shown}
-    return web.Response(status=206, body=body, headers=headers)
+    start, stop, _ = part.indices(total)
+    if start >= stop:
+        return _no_such_part(total)
+    shown = f"bytes {start}-{stop - 1}/{total}"
+    headers = {**_headers(ref), "Content-Length": str(stop - start), "Content-Range": shown}
+    return web.Response(
+        status=HTTPStatus.PARTIAL_CONTENT, body=ref.content[start:stop], headers=headers
+    )
+
+
+def _no_such_part(total: int) -> web.Response:
+    status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+    return web.Response(status=status, headers={"Content-Range": f"bytes */{total}"})
 
 
 async def _broken_off(ref: ServedRef, _fault: Fault, request: web.Request) -> web.StreamResponse:

@@ -1,0 +1,246 @@
+"""Mistakes that show when storage, the orchestrator or the process itself fails."""
+
+import asyncio
+import json
+import signal
+from contextlib import suppress
+
+import aiohttp
+
+from tests.conform.broken_services.attempts import Attempt
+from tests.conform.broken_services.directives import Directive
+from tests.conform.broken_services.flaws.flaw import Flaw
+from tests.conform.broken_services.lanes import BusAway
+from tests.conform.broken_services.replies import Answer, NotDelivered, Replies
+from tests.conform.broken_services.sound import Service
+from tests.conform.broken_services.store import Claim, Row, State, Store, Verdict
+from tests.conform.broken_services.wording import (
+    FAILED_FINAL,
+    FAILED_RETRY,
+    Body,
+    Outcome,
+    encoded,
+)
+from tests.conform.broken_services.work import StepFailed
+
+_TRIES = 3
+
+
+class FailsForGood(Service):
+    """Every exception of the work is a failure for good."""
+
+    def failed(self, error: Exception) -> Outcome:
+        if isinstance(error, StepFailed):
+            return error.outcome
+        return Outcome(FAILED_FINAL, code="INTERNAL", message=repr(error))
+
+
+class TakesUnavailableForMissing(Service):
+    """An input that is not answered with 200 is said not to be there."""
+
+    def failed(self, error: Exception) -> Outcome:
+        if isinstance(error, aiohttp.ClientResponseError):
+            return Outcome(FAILED_FINAL, code="INPUT_NOT_FOUND", message="there is no input")
+        return super().failed(error)
+
+
+class TakesBrokenOffForInvalid(Service):
+    """An input that breaks off is said to be damaged."""
+
+    def failed(self, error: Exception) -> Outcome:
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return Outcome(FAILED_FINAL, code="INPUT_INVALID", message="the input is damaged")
+        return super().failed(error)
+
+
+class CallsEveryFailureFinal(Service):
+    """The status says that it is worth another try, the class that it is not."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        if outcome.status == FAILED_RETRY:
+            body["failure_class"] = "NON_RETRYABLE"
+        return body
+
+
+class GivesTheResultUp(Service):
+    """A RESULT is tried three times."""
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        for _ in range(_TRIES):
+            with suppress(NotDelivered):
+                answer = await self.replies.send(attempt.directive, "RESULT", raw)
+                if answer.is_final:
+                    break
+        self.store.report(attempt.claimed)
+
+
+class TakesAnyAnswerForFinal(Service):
+    """Whatever is answered over HTTP means that the RESULT has arrived."""
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        while True:
+            with suppress(NotDelivered):
+                await self.replies.send(attempt.directive, "RESULT", raw)
+                break
+        self.store.report(attempt.claimed)
+
+
+class SettlesBeforeReporting(Service):
+    """The message is completed as soon as the RESULT is stored."""
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        await self.settle(attempt)
+        await super().report(attempt, raw)
+
+
+class _Careless(Replies):
+    async def publish(self, lane: int, raw: bytes, properties: dict[str, str]) -> Answer:
+        with suppress(NotDelivered):
+            return await super().publish(lane, raw, properties)
+        return Answer()
+
+
+class ForgetsWhatTheBusRefused(Service):
+    """Replies are put on the bus without looking whether it took them."""
+
+    replies_type = _Careless
+
+
+class CompletesOnReceipt(Service):
+    """The message is completed when it is received, so that it cannot come again."""
+
+    async def process(self, attempt: Attempt) -> None:
+        await self.settle(attempt)
+        await super().process(attempt)
+
+
+class _ClaimsAreForEver(Store):
+    def verdict(self, found: Row | None, directive: Directive, now: float) -> Verdict:
+        verdict = super().verdict(found, directive, now)
+        is_unfinished = found is not None and found.state is State.CLAIMED
+        return Verdict.BUSY if verdict is Verdict.TAKEN_OVER and is_unfinished else verdict
+
+
+class RespectsTheDead(Service):
+    """A claim has no end: what a dead instance was working on waits for it."""
+
+    store_type = _ClaimsAreForEver
+
+
+class _ClaimsOfOthersAreTheirs(Store):
+    def verdict(self, found: Row | None, directive: Directive, now: float) -> Verdict:
+        verdict = super().verdict(found, directive, now)
+        is_foreign = found is not None and found.owner != self.owner
+        is_free = verdict in (Verdict.BUSY, Verdict.TAKEN_OVER) and is_foreign
+        is_unfinished = found is not None and found.state is State.CLAIMED
+        return Verdict.DONE if is_free and is_unfinished else verdict
+
+
+class LeavesItToTheOther(Service):
+    """What another instance has claimed is completed: that one will see to it."""
+
+    store_type = _ClaimsOfOthersAreTheirs
+
+
+class SendsBeforeStoring(Service):
+    """The RESULT is stored when the orchestrator has taken it."""
+
+    def finish(self, attempt: Attempt, outcome: Outcome | None) -> bytes | None:
+        if outcome is None or self.is_expired(attempt, 0.0):
+            return None
+        until = attempt.claimed.until
+        if not self.store.extend(attempt.claimed, until, attempt.deadline):
+            return None
+        return encoded(self.result(attempt.directive, outcome))
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        await self.send_until_answered(attempt, "RESULT", raw)
+        self.store.complete(attempt.claimed, raw)
+        self.store.report(attempt.claimed)
+
+
+class WorksAgainAfterAKill(Service):
+    """Whoever takes over begins from the beginning, also where a RESULT is stored."""
+
+    def stored_result(self, _claim: Claim) -> bytes | None:
+        return None
+
+
+class RestampsWhatWasStored(Service):
+    """A stored RESULT gets the time at which it is taken over."""
+
+    def stored_result(self, claim: Claim) -> bytes | None:
+        stored = super().stored_result(claim)
+        if stored is None:
+            return None
+        return encoded({**json.loads(stored), "timestamp": self.timestamp()})
+
+
+class DiesOfSigterm(Service):
+    """SIGTERM is not handled."""
+
+    def listen_for_sigterm(self) -> None:
+        return
+
+
+class IgnoresSigterm(Service):
+    """SIGTERM is taken by somebody who does nothing with it, as a shell around the service does."""
+
+    def listen_for_sigterm(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+class ExitsWithAnError(Service):
+    """The end that SIGTERM asks for is reported as a failure."""
+
+    def exit_code(self) -> int:
+        return 128 + signal.SIGTERM
+
+
+class TakesWorkToTheEnd(Service):
+    """The receivers are closed after the work has ended, and take more until then."""
+
+    def is_closed_for_new_work(self) -> bool:
+        return False
+
+    async def drain(self) -> None:
+        while self.tasks:
+            await asyncio.wait(self.tasks)
+        await super().drain()
+
+
+class DropsWorkAtTheEnd(Service):
+    """What is being worked on at SIGTERM is broken off, and its message completed."""
+
+    async def drain(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await super().drain()
+
+    async def give_back(self, attempt: Attempt) -> None:
+        with suppress(BusAway):
+            await attempt.delivery.complete()
+
+
+FLAWS = (
+    Flaw("LC-14", FailsForGood, ("storage-breaks-off",)),
+    Flaw("LC-14", TakesUnavailableForMissing, ("storage-refuses",)),
+    Flaw("LC-14", TakesBrokenOffForInvalid, ("storage-breaks-off",)),
+    Flaw("LC-14", CallsEveryFailureFinal, ("storage-refuses",)),
+    Flaw("LC-15", GivesTheResultUp, ("down-http",)),
+    Flaw("LC-15", TakesAnyAnswerForFinal, ("down-http",)),
+    Flaw("LC-15", SettlesBeforeReporting, ("slow",)),
+    Flaw("LC-15", ForgetsWhatTheBusRefused, ("down-bus",)),
+    Flaw("LC-16", CompletesOnReceipt, ("killed-http",)),
+    Flaw("LC-16", RespectsTheDead, ("killed-http",)),
+    Flaw("LC-16", LeavesItToTheOther, ("killed-http",)),
+    Flaw("LC-17", SendsBeforeStoring, ("killed-http",)),
+    Flaw("LC-17", WorksAgainAfterAKill, ("killed-bus",)),
+    Flaw("LC-17", RestampsWhatWasStored, ("killed-http",)),
+    Flaw("LC-18", DiesOfSigterm, ("idle",)),
+    Flaw("LC-18", IgnoresSigterm, ("idle",)),
+    Flaw("LC-18", ExitsWithAnError, ("idle",)),
+    Flaw("LC-18", TakesWorkToTheEnd, ("drains",)),
+    Flaw("LC-18", DropsWorkAtTheEnd, ("drains",)),
+)

@@ -1,0 +1,181 @@
+"""Mistakes with directives that are not as usual."""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ConfigDict
+
+from tests.conform.broken_services.directives import (
+    Directive,
+    Malformed,
+    directive_of,
+    json_object,
+)
+from tests.conform.broken_services.flaws.flaw import Flaw
+from tests.conform.broken_services.lanes import Delivery
+from tests.conform.broken_services.replies import NotDelivered
+from tests.conform.broken_services.sound import STEP_TYPE, Service
+from tests.conform.broken_services.wording import (
+    FAILED_FINAL,
+    FAILED_RETRY,
+    SUCCEEDED,
+    Outcome,
+    encoded,
+)
+from tests.conform.broken_services.work import StepFailed
+
+
+class RetriesInvalidPayloads(Service):
+    """A payload that cannot be read fails as everything else does: it is tried again."""
+
+    def invalid_payload(self) -> StepFailed:
+        return StepFailed(FAILED_RETRY, "PAYLOAD_INVALID", "the payload cannot be read")
+
+
+class NamesAnotherCode(Service):
+    """The code of an invalid payload is the service's own."""
+
+    def invalid_payload(self) -> StepFailed:
+        return StepFailed(FAILED_FINAL, "GREETING_PAYLOAD", "the payload cannot be read")
+
+
+class ValidatesAfterReading(Service):
+    """The payload is looked at when it is needed, which is after the input was read."""
+
+    async def work(self, directive: Directive, epoch: int) -> Outcome:
+        try:
+            await self.read_input(directive)
+        except Exception as error:
+            return self.failed(error)
+        return await super().work(directive, epoch)
+
+
+class OverlooksUnknownParameters(Service):
+    """What it does not know in a payload is not looked at."""
+
+    def ending_of(self, payload: Mapping[str, Any]) -> str:
+        return str(payload.get("ending", ""))
+
+
+class CompletesTheMalformed(Service):
+    """A message that cannot be read is logged and completed."""
+
+    async def refuse_malformed(self, delivery: Delivery, _why: str) -> None:
+        await delivery.complete()
+
+
+class AbandonsTheMalformed(Service):
+    """A message that cannot be read is given back, as after any other failure."""
+
+    async def refuse_malformed(self, delivery: Delivery, _why: str) -> None:
+        await delivery.abandon()
+
+
+class GivesNoReason(Service):
+    """A message that cannot be read is dead-lettered without a word."""
+
+    async def refuse_malformed(self, delivery: Delivery, _why: str) -> None:
+        await delivery.dead_letter(None, None)
+
+
+class DiesOfTheMalformed(Service):
+    """Nobody catches what the parser raises."""
+
+    async def refuse_malformed(self, _delivery: Delivery, _why: str) -> None:
+        os._exit(1)
+
+
+class AnswersTheMalformed(Service):
+    """What can be made out of a directive is used to report that the rest cannot."""
+
+    async def refuse_malformed(self, delivery: Delivery, why: str) -> None:
+        with suppress(ValueError, KeyError, TypeError, NotDelivered):
+            body = json.loads(delivery.body)
+            directive = directive_of({"lease_id": "unknown", **body})
+            failed = Outcome(FAILED_FINAL, code="INPUT_INVALID", message=why)
+            raw = encoded(self.result(directive, failed))
+            await self.replies.send(directive, "RESULT", raw)
+        await super().refuse_malformed(delivery, why)
+
+
+class ReadsAnyVersion(Service):
+    """The version of the contract is not looked at."""
+
+    def read(self, raw: bytes) -> Directive:
+        return directive_of(json_object(raw))
+
+
+class ForbidsUnknownFields(Service):
+    """Directives are read into a model that forbids what it does not know."""
+
+    def read(self, raw: bytes) -> Directive:
+        from lucius_contract.errors import ContractError
+        from lucius_contract.messages import Directive as Model
+
+        class Strict(Model):
+            model_config = ConfigDict(extra="forbid")
+
+        try:
+            Strict.read(json_object(raw))
+        except ContractError as error:
+            raise Malformed(str(error)) from error
+        return super().read(raw)
+
+
+class ForbidsUnknownPartsOfRefs(Service):
+    """A ref is a URI and nothing else."""
+
+    def read(self, raw: bytes) -> Directive:
+        if json_object(raw).get("input_ref", {}).keys() != {"uri"}:
+            raise Malformed("input_ref has more than a uri")
+        return super().read(raw)
+
+
+class ForbidsMinorVersions(Service):
+    """The version of the contract must be exactly the one that the service was written for."""
+
+    def read(self, raw: bytes) -> Directive:
+        if json_object(raw).get("schema_version", "1") != "1":
+            raise Malformed("not version 1")
+        return super().read(raw)
+
+
+class RunsForeignSteps(Service):
+    """Whatever comes from its subscription is its own."""
+
+    def owns(self, _directive: Directive) -> bool:
+        return True
+
+
+class SucceedsWithForeignSteps(Service):
+    """A step type that it has no handler for is done at once."""
+
+    def owns(self, _directive: Directive) -> bool:
+        return True
+
+    async def work(self, directive: Directive, epoch: int) -> Outcome:
+        if directive.step_type != STEP_TYPE:
+            return Outcome(SUCCEEDED)
+        return await super().work(directive, epoch)
+
+
+FLAWS = (
+    Flaw("LC-12", RetriesInvalidPayloads, ("invalid-payload-http",)),
+    Flaw("LC-12", NamesAnotherCode, ("invalid-payload-bus",)),
+    Flaw("LC-12", ValidatesAfterReading, ("invalid-payload-http",)),
+    Flaw("LC-12", OverlooksUnknownParameters, ("invalid-payload-http",)),
+    Flaw("LC-13", CompletesTheMalformed),
+    Flaw("LC-13", AbandonsTheMalformed),
+    Flaw("LC-13", GivesNoReason),
+    Flaw("LC-13", DiesOfTheMalformed),
+    Flaw("LC-13", AnswersTheMalformed),
+    Flaw("LC-13", ReadsAnyVersion),
+    Flaw("LC-19", ForbidsUnknownFields),
+    Flaw("LC-19", ForbidsUnknownPartsOfRefs),
+    Flaw("LC-19", ForbidsMinorVersions),
+    Flaw("LC-23", RunsForeignSteps),
+    Flaw("LC-23", SucceedsWithForeignSteps),
+)

@@ -1,0 +1,127 @@
+"""Mistakes in what is written, and where."""
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.conform.broken_services.directives import Directive
+from tests.conform.broken_services.flaws.flaw import Flaw
+from tests.conform.broken_services.sound import Service
+from tests.conform.broken_services.wording import SUCCEEDED, Body, Outcome
+
+
+class DigestsAnotherEncoding(Service):
+    """The digest is that of the text in memory, not of the bytes in the file."""
+
+    def artifact(self, path: Path, text: str) -> dict[str, Any]:
+        digest = hashlib.sha256(text.encode("utf-16")).hexdigest()
+        return {**super().artifact(path, text), "sha256": digest}
+
+
+class CountsCharacters(Service):
+    """The size is the length of the text, which has fewer characters than bytes."""
+
+    def artifact(self, path: Path, text: str) -> dict[str, Any]:
+        return {**super().artifact(path, text), "size": len(text)}
+
+
+class NamesWhatIsNotThere(Service):
+    """The artifact is named as it was called before it was moved to its place."""
+
+    def artifact(self, path: Path, text: str) -> dict[str, Any]:
+        part = path.with_name(path.name + ".part")
+        return {**super().artifact(path, text), "uri": part.as_uri()}
+
+
+class NamesPaths(Service):
+    """Artifacts are named by path instead of by URI."""
+
+    def artifact(self, path: Path, text: str) -> dict[str, Any]:
+        return {**super().artifact(path, text), "uri": str(path)}
+
+
+class NamesNothing(Service):
+    """Who comes next is supposed to know where to look."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        body.pop("artifacts", None)
+        return body
+
+
+class LeavesOutTheAttempt(Service):
+    """All attempts of a step write to one folder."""
+
+    def folder(self, directive: Directive, epoch: int) -> Path:
+        return super().folder(directive, epoch).parent
+
+
+class NumbersFoldersByRun(Service):
+    """Folders are numbered by the runs of an attempt instead of by the attempts."""
+
+    def folder(self, directive: Directive, epoch: int) -> Path:
+        return directive.workspace / directive.step_type.lower() / str(epoch)
+
+
+class ClearsEarlierAttempts(Service):
+    """What an earlier attempt has left is taken for rubbish."""
+
+    def write(self, directive: Directive, folder: Path, text: str) -> dict[str, Any]:
+        shutil.rmtree(directive.workspace / directive.step_type.lower(), ignore_errors=True)
+        return super().write(directive, folder, text)
+
+
+class LeavesPartsBeside(Service):
+    """A temporary file in the folder of the job is not cleaned up."""
+
+    def write(self, directive: Directive, folder: Path, text: str) -> dict[str, Any]:
+        artifact = super().write(directive, folder, text)
+        (directive.workspace / "greeting.part").write_text(text)
+        return artifact
+
+
+class KeepsACache(Service):
+    """Inputs are cached in the storage root, which all instances share."""
+
+    async def read_input(self, directive: Directive) -> str:
+        text = await super().read_input(directive)
+        (self.root / "greeting-cache.txt").write_text(text)
+        return text
+
+
+class NotesItsFailures(Service):
+    """A failure leaves a report for people in the folder of the job."""
+
+    async def work(self, directive: Directive, epoch: int) -> Outcome:
+        outcome = await super().work(directive, epoch)
+        if outcome.status != SUCCEEDED:
+            directive.workspace.mkdir(parents=True, exist_ok=True)
+            (directive.workspace / "failure.txt").write_text(outcome.message)
+        return outcome
+
+
+class ClearsOtherJobs(Service):
+    """Space is made for a job by removing the folders of those before it."""
+
+    def write(self, directive: Directive, folder: Path, text: str) -> dict[str, Any]:
+        for job in directive.workspace.parent.parent.glob("*/*"):
+            if job != directive.workspace:
+                shutil.rmtree(job)
+        return super().write(directive, folder, text)
+
+
+FLAWS = (
+    Flaw("LC-10", DigestsAnotherEncoding, ("artifacts",)),
+    Flaw("LC-10", CountsCharacters, ("artifacts",)),
+    Flaw("LC-10", NamesWhatIsNotThere, ("artifacts",)),
+    Flaw("LC-10", NamesPaths, ("artifacts",)),
+    Flaw("LC-10", NamesNothing, ("artifacts",)),
+    Flaw("LC-10", LeavesOutTheAttempt, ("artifacts",)),
+    Flaw("LC-10", NumbersFoldersByRun, ("each-attempt",)),
+    Flaw("LC-10", ClearsEarlierAttempts, ("each-attempt",)),
+    Flaw("LC-11", LeavesPartsBeside),
+    Flaw("LC-11", KeepsACache),
+    Flaw("LC-11", NotesItsFailures),
+    Flaw("LC-11", ClearsOtherJobs),
+)
