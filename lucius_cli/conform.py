@@ -1,11 +1,12 @@
 """`lucius conform`: the conformance suite without pytest."""
 
 import asyncio
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,6 +16,8 @@ from lucius_cli.output import JsonFlag, Table, print_json, print_line, print_tab
 if TYPE_CHECKING:
     from contract_tests.contract import LoadedContract
     from contract_tests.verdicts import Report
+
+T = TypeVar("T")
 
 app = typer.Typer(help="Prove that a service keeps the contract.", no_args_is_help=True)
 
@@ -122,7 +125,7 @@ def debug(
     loaded = _loaded(contract)
     folder = _folder(keep)
     with _understood():
-        report = asyncio.run(_debugged(loaded, case, folder))
+        report = _stoppable(_debugged(loaded, case, folder))
     for outcome in report.outcomes:
         print_line(terminal.line(outcome, colour=_is_coloured()))
         if outcome.reason:
@@ -168,7 +171,7 @@ def load(
         raise Unsuitable(f"--via {via}: must be http or bus")
     with _understood():
         way = None if via is None else ReplyVia(via)
-        found = asyncio.run(measure(loaded, jobs, way))
+        found = _stoppable(measure(loaded, jobs, way))
     if as_json:
         print_json({**found._asdict(), "per_second": found.per_second})
         return
@@ -196,7 +199,7 @@ def _judged(
     from contract_tests.runner import run as judge
 
     wanted = None if level is None else _level(level)
-    return asyncio.run(judge(loaded, level=wanted, only=only, tell=tell, keep=keep))
+    return _stoppable(judge(loaded, level=wanted, only=only, tell=tell, keep=keep))
 
 
 async def _debugged(loaded: "LoadedContract", case: str, folder: Path | None) -> "Report":
@@ -208,6 +211,21 @@ async def _debugged(loaded: "LoadedContract", case: str, folder: Path | None) ->
         print_line(f"{entry.at:9.3f}  {entry.job_id[-6:]:6}  {told}")
 
     return await judge(loaded, only=[case], keep=folder, watch=watch)
+
+
+def _stoppable(judging: Coroutine[Any, Any, T]) -> T:
+    """SIGTERM ends it as Ctrl-C does: the service under test is stopped first."""
+
+    async def run() -> T:
+        task = asyncio.current_task()
+        assert task is not None, "it runs in one"
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await judging
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError as error:
+        raise KeyboardInterrupt from error
 
 
 def _with_baseline(report: "Report", path: Path | None) -> "Report":

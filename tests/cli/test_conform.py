@@ -1,12 +1,16 @@
 """`lucius conform`: the harness at a terminal."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shell import Shell
 
+ROOT = Path(__file__).parents[2]
 REFERENCE = str(Path(__file__).parents[1] / "conform/reference")
 
 
@@ -87,6 +91,21 @@ def test_a_report_that_was_changed_by_hand_is_refused(shell: Shell) -> None:
     verified = shell("conform", "verify", "report.json")
     assert verified.code == 2
     assert "report.json" in verified.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_service_under_test_too(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "lucius_cli", "conform", "debug", REFERENCE, "LC-24"]
+    process = subprocess.Popen(
+        [*command, "--keep", str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT, text=True
+    )
+    assert process.stdout is not None
+    while "read of" not in process.stdout.readline():
+        pass
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 130
+    assert "the service is killed" in process.stdout.read()
+    process.stdout.close()
 
 
 def test_the_mock_says_what_is_wrong_before_it_starts(shell: Shell) -> None:

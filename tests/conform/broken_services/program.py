@@ -26,6 +26,8 @@ _ANSWERED_WITHIN = aiohttp.ClientTimeout(total=10)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """What the suite tells a service that it starts."""
+
     connection: str
     service: str
     root: Path

@@ -9,6 +9,8 @@ from tests.conform.broken_services.flaws import Flaw
 
 CONTRACT = Path(__file__).with_name("contract.yaml")
 _PATIENCE = 8.0
+_NOT_SERVING = "an undisturbed run"
+"""How a failure begins that any rule would have told: the service does not work at all."""
 
 
 def contract_of(flaw: Flaw) -> LoadedContract:
@@ -32,6 +34,7 @@ async def check_found(flaw: Flaw) -> None:
 def _check_told(failure: Outcome, flaw: Flaw) -> None:
     assert failure.rule_id == flaw.rule_id
     assert failure.reason
+    assert not failure.reason.startswith(_NOT_SERVING)
     assert failure.cause
     assert failure.timeline or failure.rule_id == "LC-21", "health is not on the timeline"
     assert failure.repeat.endswith(f"--only {failure.case_id}")
