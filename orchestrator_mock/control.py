@@ -124,7 +124,7 @@ class Control:
 
     async def _faults(self, _request: web.Request) -> web.Response:
         known = [{"name": f.name, "place": f.place, "meaning": f.meaning} for f in FAULTS]
-        active = [{"name": f.name, "count": f.count} for f in self._mock.faults.active]
+        active = [{"name": n, "count": count} for n, count in self._mock.active_faults.items()]
         return web.json_response({"known": known, "active": active})
 
     async def _add_fault(self, request: web.Request) -> web.Response:

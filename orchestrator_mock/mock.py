@@ -214,6 +214,14 @@ class Mock:
     def purge(self) -> None:
         self._lanes.purge()
 
+    @property
+    def active_faults(self) -> dict[str, int | None]:
+        """Those that are on, with how often they will still strike; None: until cleared."""
+        names = {kind: name for name, (kind, _) in _BUS_FAULTS.items()}
+        of_bus = {names[f.kind]: f.count for f in self._lanes.emulator.faults.active()}
+        lasting = {name: None if count > _ALWAYS // 2 else count for name, count in of_bus.items()}
+        return {**{fault.name: fault.count for fault in self.faults.active}, **lasting}
+
     async def add_fault(self, fault: Fault) -> None:
         """Switch it on; those of the bus that strike at once have struck when this returns."""
         self.recording.add(What.FAULT, job_id=fault.job_id or "", detail=f"{fault.name} is on")

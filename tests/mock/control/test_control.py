@@ -70,8 +70,11 @@ async def test_faults_are_listed_switched_on_and_off(client: Client) -> None:
     _, faults = await client("GET", "/faults")
     assert {"callback-500", "bus-away", "storage-cut"} <= {each["name"] for each in faults["known"]}
     await client("POST", "/faults", {"name": "callback-500", "count": 3})
+    await client("POST", "/faults", {"name": "settlement-lost", "count": 2})
+    await client("POST", "/faults", {"name": "reply-dropped", "count": None})
     _, faults = await client("GET", "/faults")
-    assert faults["active"] == [{"name": "callback-500", "count": 3}]
+    active = {each["name"]: each["count"] for each in faults["active"]}
+    assert active == {"callback-500": 3, "settlement-lost": 2, "reply-dropped": None}
     await client("DELETE", "/faults")
     _, faults = await client("GET", "/faults")
     assert faults["active"] == []
