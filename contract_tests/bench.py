@@ -1,7 +1,9 @@
 """A test bench: one mock, one service process, and the verbs that scenarios are written in."""
 
+import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +19,7 @@ from orchestrator_mock import Entry, Fault, Issued, Kind, Mock, MockSettings, Or
 PATIENCE = 45.0
 """Seconds for what must happen but has no time of its own in the contract. Long, since a slow
 machine is no broken service."""
+_PORTS = range(20_000, 32_000)
 LOCK_SECONDS = 5.0
 """How long a message stays locked, unless that is renewed."""
 T = TypeVar("T")
@@ -61,14 +64,14 @@ class Sent:
         """The work has begun."""
         await self.bench.expect(
             lambda: sum(ref.reads for ref in self.refs) >= times or None,
-            f"the work of {self._named} was not begun: no ref of its directive was read",
+            f"the work of {self.named} was not begun: no ref of its directive was read",
             within,
         )
 
     async def acked(self, within: float | None = None) -> Entry:
         return await self.bench.expect(
             lambda: next(iter(self.entries(What.ACK)), None),
-            f"no ACK of {self._named} came",
+            f"no ACK of {self.named} came",
             within,
         )
 
@@ -76,7 +79,7 @@ class Sent:
         """A RESULT that was answered, so that what became of it is known."""
         return await self.bench.expect(
             lambda: next((e for e in self.results() if _is_answered(e)), None),
-            f"no RESULT of {self._named} came",
+            f"no RESULT of {self.named} came",
             within,
         )
 
@@ -94,12 +97,12 @@ class Sent:
     async def settled(self, within: float | None = None) -> None:
         await self.bench.expect(
             lambda: self.bench.mock.is_settled(self.issued) or None,
-            f"the message of {self._named} was not settled",
+            f"the message of {self.named} was not settled",
             within,
         )
 
     @property
-    def _named(self) -> str:
+    def named(self) -> str:
         return f"job {self.job_id[-6:]}, attempt {self.issued.attempt_no}"
 
 
@@ -184,6 +187,20 @@ class Bench:
 
     async def start(self) -> None:
         """The service, once more with what it remembers."""
+        self._process = self._instance()
+        await self._process.start()
+
+    @asynccontextmanager
+    async def second_instance(self) -> AsyncIterator[ServiceProcess]:
+        """Beside the first, with the same store and the same storage."""
+        second = self._instance()
+        try:
+            await second.start()
+            yield second
+        finally:
+            await second.kill()
+
+    def _instance(self) -> ServiceProcess:
         state = self._folder / str(self._generation) / "state"
         folder = str(self.loaded.folder)
         places = {"folder": folder, "state": str(state)}
@@ -199,8 +216,7 @@ class Bench:
             "LUCIUS_ACK_SECONDS": f"{self.contract.ack_seconds:g}",
         }
         log = self._folder / str(self._generation) / "service.log"
-        self._process = ServiceProcess(self.loaded, environment, log, self.mock.recording)
-        await self._process.start()
+        return ServiceProcess(self.loaded, environment, log, self.mock.recording)
 
     async def restart(self) -> None:
         await self.service.kill()
@@ -228,7 +244,10 @@ class Bench:
     async def at_work(self, via: ReplyVia, **changes: Any) -> Sent:
         """A directive that is acknowledged and worked on, and cannot end before `Sent.release`."""
         sent = self.send(via, held=True, **changes)
-        await sent.acked()
+        await self.expect(
+            lambda: next((e for e in sent.entries(What.ACK) if _is_taken(e)), None),
+            f"no ACK of {sent.named} was accepted",
+        )
         await sent.reading()
         return sent
 
@@ -273,13 +292,22 @@ class Bench:
         """What must happen, within the patience of the bench unless it has a time of its own. A
         service that has ended meanwhile is told so."""
         within = self.patience if within is None else within
-        value = await self.mock.recording.wait(found, within)
+        await self.mock.recording.wait(lambda: found() or self._has_ended() or None, within)
+        value = found()
         if value is not None:
             return value
-        otherwise += f", within {within:g} s"
-        if self._process is not None and self._process.exit_code is not None:
-            otherwise += f"; the service has ended with exit code {self._process.exit_code}"
-        raise RuleBroken(otherwise)
+        if self._has_ended():
+            raise RuleBroken(
+                f"{otherwise}: the service has ended with exit code {self.service.exit_code}"
+            )
+        raise RuleBroken(f"{otherwise}, within {within:g} s")
+
+    def _has_ended(self) -> bool:
+        return self._process is not None and self._process.exit_code is not None
+
+    def note(self, text: str) -> None:
+        """For the timeline: what was done to the service, or seen of it."""
+        self.mock.recording.add(What.NOTE, detail=text)
 
     def check(self) -> None:
         """`HarnessFault` if what was seen cannot be trusted."""
@@ -364,7 +392,14 @@ def _is_answered(entry: Entry) -> bool:
     )
 
 
+def _is_taken(entry: Entry) -> bool:
+    return entry.answer.split(",")[0] in ("APPLIED", "DUPLICATE")
+
+
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+    """Below those that the system gives to outgoing connections: one of these could take it before
+    the service does."""
+    while True:
+        port = secrets.choice(_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

@@ -86,6 +86,8 @@ class Contract(_Part):
     """Whether it sends HEARTBEATs while it works, at the interval that the directive names."""
     dedup_store: str = "sqlite://{state}/dedup.db"
     """Where what it remembers survives a restart; given as LUCIUS_DEDUP_STORE."""
+    shares_store: bool = True
+    """Whether several instances may use that store at the same time."""
     artifacts: bool = True
     """Whether a success names what it has written."""
     valid: Sample

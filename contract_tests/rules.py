@@ -17,6 +17,7 @@ class Need(StrEnum):
     HEARTBEATS = "heartbeats"
     ARTIFACTS = "artifacts"
     TWO_AT_ONCE = "a concurrency of at least 2"
+    SECOND_INSTANCE = "a store that two instances can share"
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,17 @@ class Kind(StrEnum):
     NOT_JSON = "not-json"
     NOT_AN_OBJECT = "not-an-object"
     FIELD_MISSING = "field-missing"
+    FIELD_OF_WRONG_TYPE = "field-of-wrong-type"
     OTHER_VERSION = "other-version"
 
 
-MALFORMED = (Kind.NOT_JSON, Kind.NOT_AN_OBJECT, Kind.FIELD_MISSING, Kind.OTHER_VERSION)
+MALFORMED = (
+    Kind.NOT_JSON,
+    Kind.NOT_AN_OBJECT,
+    Kind.FIELD_MISSING,
+    Kind.FIELD_OF_WRONG_TYPE,
+    Kind.OTHER_VERSION,
+)
 FOREIGN = "STEP_OF_SOMEBODY_ELSE"
 _LONG_AGO = timedelta(hours=1)
 
@@ -95,6 +102,7 @@ _SPOILERS: Mapping[Kind, Callable[[Body], bytes]] = {
     Kind.FOREIGN_STEP_TYPE: lambda body: _json({**body, "step_type": FOREIGN}),
     Kind.NOT_JSON: lambda body: _json(body)[:-7],
     Kind.NOT_AN_OBJECT: lambda body: _json([body]),
+    Kind.FIELD_OF_WRONG_TYPE: lambda body: _json({**body, "attempt_no": "one"}),
     Kind.FIELD_MISSING: lambda body: _without(body, "lease_id"),
     Kind.OTHER_VERSION: lambda body: _json({**body, "schema_version": "2"}),
 }

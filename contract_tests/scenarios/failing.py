@@ -1,12 +1,17 @@
 """LC-14 to LC-18: storage, orchestrator and the process itself fail."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from contract_tests.bench import Bench, Sent
 from contract_tests.scenarios.replying import check_identical
 from contract_tests.scenarios.scenario import Scenario, Ways
 from contract_tests.verdicts import RuleBroken
 from lucius_orchestrator.domain.aggregate import ReplyVia
-from orchestrator_mock import Entry
+from orchestrator_mock import Entry, What
 
+_HEARD = 3.0
+"""Seconds in which a signal has arrived, whether or not readiness shows it."""
 _PASSES_AFTER = 10.0
 """Seconds after which a fault of storage is over, for services that try again by themselves."""
 
@@ -26,19 +31,27 @@ async def _storage_fails(bench: Bench, via: ReplyVia, fault: str) -> None:
     await bench.fault(fault, count=None, job_id=sent.job_id)
     bench.mock.publish(sent.issued)
     try:
-        await bench.mock.recording.wait(lambda: sent.results() or None, within=_PASSES_AFTER)
+        early = await bench.mock.recording.wait(lambda: sent.results() or None, _PASSES_AFTER)
     finally:
         await bench.mock.clear_faults(fault)
-    body = (await sent.result()).body or {}
-    if body.get("status") == "SUCCEEDED":
-        return
-    failure_class = body.get("failure_class")
-    if body.get("status") == "FAILED" and failure_class in (None, "RETRYABLE"):
-        return  # the older spelling
-    if body.get("status") != "FAILED_RETRY" or failure_class != "RETRYABLE":
+    if early and (early[0].body or {}).get("status") == "SUCCEEDED":
         raise RuleBroken(
-            f"a passing fault of storage ({fault}) was answered {body.get('status')},"
-            f" {failure_class}, {(body.get('error') or {}).get('code')}"
+            f"it was answered SUCCEEDED although its input could not be read ({fault})",
+            "What was read is not compared with the length that was promised.",
+        )
+    _check_retryable((await sent.result()).body or {}, fault)
+
+
+def _check_retryable(body: Mapping[str, Any], fault: str) -> None:
+    status, failure_class = body.get("status"), body.get("failure_class")
+    if status == "SUCCEEDED":
+        return
+    if status == "FAILED" and failure_class in (None, "RETRYABLE"):
+        return  # the older spelling
+    if status != "FAILED_RETRY" or failure_class != "RETRYABLE":
+        raise RuleBroken(
+            f"a passing fault of storage ({fault}) was answered {status}, {failure_class},"
+            f" {(body.get('error') or {}).get('code')}"
         )
 
 
@@ -48,8 +61,8 @@ async def orchestrator_down(bench: Bench, via: ReplyVia) -> None:
     sent = await bench.at_work(via)
     if via is ReplyVia.HTTP:
         how = {"types": ["RESULT"], "job_id": sent.job_id}
-        await bench.fault("callback-cut", count=2, **how)
-        await bench.fault("callback-503", count=2, **how)
+        await bench.fault("callback-cut", count=3, **how)
+        await bench.fault("callback-503", count=3, **how)
     else:
         await bench.fault("reply-dropped", count=1)
     sent.release()
@@ -58,6 +71,18 @@ async def orchestrator_down(bench: Bench, via: ReplyVia) -> None:
     _check_reported_first(sent, result)
     check_identical(sent.results())
     await bench.mock.clear_faults()
+
+
+async def ack_refused(bench: Bench, via: ReplyVia) -> None:
+    """Every ACK is answered 503: the work must begin all the same, and its RESULT is accepted."""
+    sent = bench.send(via, publish=False)
+    await bench.fault("callback-503", count=None, types=["ACK"], job_id=sent.job_id)
+    bench.mock.publish(sent.issued)
+    try:
+        await sent.succeeded()
+        await sent.settled()
+    finally:
+        await bench.mock.clear_faults("callback-503")
 
 
 async def orchestrator_slow(bench: Bench, via: ReplyVia) -> None:
@@ -86,7 +111,7 @@ async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
     await bench.service.kill()
     sent.release()
     await bench.start()
-    await sent.succeeded()
+    _check_retryable((await sent.result()).body or {}, "a kill")
     await bench.nothing_more(sent)
     check_identical(sent.results())
 
@@ -134,16 +159,17 @@ async def drains(bench: Bench, via: ReplyVia) -> None:
     input is given. After a restart both must be served, once."""
     at_work = await bench.at_work(via)
     bench.service.terminate()
-    if await bench.service.until(False, within=10.0) is None:
-        raise RuleBroken(
-            "it still says that it is ready 10 s after SIGTERM: it goes on taking work",
-            "SIGTERM is not handled, or readiness does not follow it.",
-        )
+    await bench.service.until(False, within=_HEARD)
     later = bench.send(via)
     at_work.release()
     await _check_end(bench)
     if later.runs:
         raise RuleBroken("new work was begun after SIGTERM")
+    if not at_work.results() and not at_work.entries(What.ABANDONED, What.COMPLETED):
+        raise RuleBroken(
+            "it ended without finishing its work and without releasing the message: that stays"
+            " locked, and nobody can go on with it"
+        )
     await bench.start()
     await later.succeeded()
     body = (await at_work.result()).body or {}
@@ -165,6 +191,7 @@ async def _check_end(bench: Bench) -> None:
 SCENARIOS = (
     Scenario("LC-14", "storage-refuses", storage_refuses),
     Scenario("LC-14", "storage-breaks-off", storage_breaks_off),
+    Scenario("LC-15", "ack-refused", ack_refused, Ways.HTTP),
     Scenario("LC-15", "down", orchestrator_down, Ways.EACH),
     Scenario("LC-15", "slow", orchestrator_slow, Ways.HTTP),
     Scenario("LC-16", "killed", killed_in_work, Ways.EACH),

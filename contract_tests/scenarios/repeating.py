@@ -55,6 +55,24 @@ async def duplicates_at_once(bench: Bench, via: ReplyVia) -> None:
         raise RuleBroken(f"{number} RESULTs came for copies of one directive")
 
 
+async def duplicates_for_two(bench: Bench, via: ReplyVia) -> None:
+    """A second instance with the same store is started, and four copies are published while the
+    input is held back."""
+    async with bench.second_instance():
+        sent = bench.send(via, held=True, copies=4)
+        await sent.reading()
+        await bench.mock.recording.wait(
+            lambda: len(sent.entries(What.DELIVERED)) > 1 or None, within=2.0
+        )
+        await bench.mock.recording.wait(lambda: sent.runs > 1 or None, within=1.0)
+        sent.release()
+        await bench.nothing_more(sent)
+    _check_runs(sent, "copies that two instances got")
+    number = len(sent.results())
+    if number != 1:
+        raise RuleBroken(f"{number} RESULTs came from two instances for copies of one directive")
+
+
 def _check_runs(sent: Sent, of: str) -> None:
     if sent.runs > 1:
         raise RuleBroken(f"the work ran {sent.runs} times because of {of}")
@@ -160,6 +178,7 @@ SCENARIOS = (
     Scenario("LC-04", "after-completion", duplicate_after_completion, Ways.EACH),
     Scenario("LC-04", "after-restart", duplicate_after_restart),
     Scenario("LC-05", "at-once", duplicates_at_once, Ways.EACH),
+    Scenario("LC-05", "two-instances", duplicates_for_two, needs=(Need.SECOND_INSTANCE,)),
     Scenario("LC-06", "late", older_attempt_late, Ways.EACH),
     Scenario("LC-06", "at-work", older_attempt_at_work, needs=(Need.TWO_AT_ONCE,)),
     Scenario("LC-07", "on-arrival", expired_on_arrival, Ways.EACH),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contract_tests.bench import Bench, Sent
+from contract_tests.rules import Need
 from contract_tests.scenarios.scenario import Scenario, Ways
 from contract_tests.verdicts import RuleBroken
 from lucius_contract.canonical import digest
@@ -21,22 +22,45 @@ _OFF = timedelta(minutes=5)
 async def ack_before_work(bench: Bench, via: ReplyVia) -> None:
     """An idle service gets a directive whose input is held back, so that the work cannot end. The
     ACK must come all the same, in time."""
-    seconds = bench.contract.ack_seconds
     sent = bench.send(via, held=True)
-    delivered = await bench.expect(
-        lambda: next(iter(sent.entries(What.DELIVERED)), None),
-        "the directive was not received, though the service is ready and idle",
-    )
-    acks = await bench.mock.recording.wait(
-        lambda: sent.entries(What.ACK) or None,
-        seconds - (bench.mock.recording.now() - delivered.at),
-    )
-    if acks is None:
-        raise RuleBroken(f"no ACK came within {seconds:g} s of the delivery, while it was working")
+    ack = await _check_acked(bench, sent)
     sent.release()
     result = await sent.succeeded()
-    if result.number < acks[0].number:
+    if result.number < ack.number:
         raise RuleBroken("the RESULT came before the ACK")
+
+
+async def _check_acked(bench: Bench, sent: Sent) -> Entry:
+    seconds, recording = bench.contract.ack_seconds, bench.mock.recording
+    delivered = await bench.expect(
+        lambda: next(iter(sent.entries(What.DELIVERED)), None),
+        "the directive was not received, though the service is ready and below its concurrency",
+    )
+    left = seconds - (recording.now() - delivered.at)
+    acks = await recording.wait(lambda: sent.entries(What.ACK) or None, left)
+    if acks is None:
+        raise RuleBroken(f"no ACK came within {seconds:g} s of the delivery, while it was working")
+    return acks[0]
+
+
+async def ack_before_result(bench: Bench, via: ReplyVia) -> None:
+    """Nothing is held back: however fast the work is, its ACK comes before its RESULT."""
+    sent = bench.send(via)
+    result = await sent.succeeded()
+    await sent.settled()
+    acks = sent.entries(What.ACK)
+    if not acks or acks[0].number > result.number:
+        raise RuleBroken("the RESULT came before the ACK" if acks else "no ACK came at all")
+
+
+async def ack_beside_work(bench: Bench, via: ReplyVia) -> None:
+    """A second directive comes while the input of the first is held back."""
+    first = await bench.at_work(via)
+    second = bench.send(via, held=True)
+    await _check_acked(bench, second)
+    for each in (first, second):
+        each.release()
+        await each.succeeded()
 
 
 async def identity(bench: Bench, via: ReplyVia) -> None:
@@ -151,16 +175,21 @@ async def right_address(bench: Bench, via: ReplyVia) -> None:
             lambda sent=sent: sent.results() or _refused(sent) or None,  # type: ignore[misc]
             f"no RESULT of a directive of lane {lane} came, neither over HTTP nor on a reply topic",
         )
+        _check_addresses(sent, wanted)
         await bench.nothing_more(sent)
-        for entry in sent.entries(What.ACK, What.RESULT, What.HEARTBEAT):
-            if entry.via != wanted:
-                raise RuleBroken(f"{entry.what} came over {entry.via}, not over {wanted}")
-            if entry.answer in ("UNAUTHENTICATED", "FORBIDDEN"):
-                raise RuleBroken(
-                    f"{entry.what} was answered {entry.status}: it did not carry the callback_token"
-                    " of its directive",
-                    "The token is that of another directive, or it is not sent as a bearer token.",
-                )
+        _check_addresses(sent, wanted)
+
+
+def _check_addresses(sent: Sent, wanted: str) -> None:
+    for entry in sent.entries(What.ACK, What.RESULT, What.HEARTBEAT):
+        if entry.via != wanted:
+            raise RuleBroken(f"{entry.what} came over {entry.via}, not over {wanted}")
+        if entry.answer in ("UNAUTHENTICATED", "FORBIDDEN"):
+            raise RuleBroken(
+                f"{entry.what} was answered {entry.status}: it did not carry the callback_token of"
+                " its directive",
+                "The token is that of another directive, or it is not sent as a bearer token.",
+            )
 
 
 def _refused(sent: Sent) -> list[Entry]:
@@ -169,6 +198,8 @@ def _refused(sent: Sent) -> list[Entry]:
 
 SCENARIOS = (
     Scenario("LC-01", "before-work", ack_before_work, Ways.EACH),
+    Scenario("LC-01", "before-result", ack_before_result, Ways.EACH),
+    Scenario("LC-01", "beside-work", ack_beside_work, needs=(Need.TWO_AT_ONCE,)),
     Scenario("LC-02", "identity", identity, Ways.EACH),
     Scenario("LC-03", "one", one_result, Ways.EACH),
     Scenario("LC-03", "same-again", same_result_again, Ways.HTTP),

@@ -72,4 +72,5 @@ def _has(contract: Contract, need: Need) -> bool:
         Need.HEARTBEATS: contract.heartbeats,
         Need.ARTIFACTS: contract.artifacts,
         Need.TWO_AT_ONCE: contract.concurrency > 1,
+        Need.SECOND_INSTANCE: contract.shares_store,
     }[need]

@@ -1,7 +1,8 @@
 """LC-10 and LC-11: what is written, and where."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -94,6 +95,22 @@ def _is_allowed(path: Path, folders: list[Path], outputs: list[Path]) -> bool:
         path == output or (path.parent == output.parent and path.name.startswith(FENCE_PREFIX))
         for output in outputs
     )
+
+
+@contextmanager
+def taken_away(bench: Bench) -> Iterator[None]:
+    """A file is in the place of the storage root: nothing can be created there."""
+    place = bench.workspace
+    aside = place.with_name("workspace-away")
+    place.rename(aside)
+    place.touch()
+    bench.note("the storage is taken away")
+    try:
+        yield
+    finally:
+        place.unlink()
+        aside.rename(place)
+        bench.note("the storage is back")
 
 
 def _files(root: Path) -> dict[Path, tuple[int, int]]:

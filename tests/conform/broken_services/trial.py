@@ -36,5 +36,5 @@ def _check_told(failure: Outcome, flaw: Flaw) -> None:
     assert failure.reason
     assert not failure.reason.startswith(_NOT_SERVING)
     assert failure.cause
-    assert failure.timeline or failure.rule_id == "LC-21", "health is not on the timeline"
+    assert failure.timeline
     assert failure.repeat.endswith(f"--only {failure.case_id}")
