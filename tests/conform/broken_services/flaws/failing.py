@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from contextlib import suppress
 
@@ -22,8 +23,6 @@ from tests.conform.broken_services.wording import (
     encoded,
 )
 from tests.conform.broken_services.work import StepFailed
-
-_TRIES = 3
 
 
 class FailsForGood(Service):
@@ -63,16 +62,47 @@ class CallsEveryFailureFinal(Service):
         return body
 
 
+class TakesWhatItGets(Service):
+    """What came before the connection broke off is taken for the whole."""
+
+    async def content_of(self, response: aiohttp.ClientResponse) -> bytes:
+        parts = []
+        with suppress(aiohttp.ClientError):
+            async for part in response.content.iter_any():
+                parts.append(part)  # noqa: PERF401 - what came before the failure is kept
+        return b"".join(parts)
+
+
 class GivesTheResultUp(Service):
     """A RESULT is tried three times."""
 
+    tries = 3
+
     async def report(self, attempt: Attempt, raw: bytes) -> None:
-        for _ in range(_TRIES):
+        for _ in range(self.tries):
             with suppress(NotDelivered):
                 answer = await self.replies.send(attempt.directive, "RESULT", raw)
                 if answer.is_final:
                     break
         self.store.report(attempt.claimed)
+
+
+class GivesTheResultUpLater(GivesTheResultUp):
+    """A RESULT is tried five times."""
+
+    tries = 5
+
+
+class DropsWhatIsNotAcknowledged(Service):
+    """Without an answer to its ACK the work is not begun."""
+
+    async def acknowledge_and_work(self, attempt: Attempt) -> Outcome | None:
+        acknowledging = asyncio.create_task(self.acknowledge(attempt))
+        await asyncio.wait({acknowledging}, timeout=self.settings.ack_seconds)
+        if not acknowledging.done():
+            acknowledging.cancel()
+            return None
+        return await self.work_unless_stopped(attempt)
 
 
 class TakesAnyAnswerForFinal(Service):
@@ -184,6 +214,13 @@ class DiesOfSigterm(Service):
         return
 
 
+class LeavesAtOnce(Service):
+    """SIGTERM ends the process, politely, whatever it is doing."""
+
+    def listen_for_sigterm(self) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+
 class IgnoresSigterm(Service):
     """SIGTERM is taken by somebody who does nothing with it, as a shell around the service does."""
 
@@ -228,7 +265,10 @@ FLAWS = (
     Flaw("LC-14", TakesUnavailableForMissing, ("storage-refuses",)),
     Flaw("LC-14", TakesBrokenOffForInvalid, ("storage-breaks-off",)),
     Flaw("LC-14", CallsEveryFailureFinal, ("storage-refuses",)),
+    Flaw("LC-14", TakesWhatItGets, ("storage-breaks-off",)),
     Flaw("LC-15", GivesTheResultUp, ("down-http",)),
+    Flaw("LC-15", GivesTheResultUpLater, ("down-http",)),
+    Flaw("LC-15", DropsWhatIsNotAcknowledged, ("ack-refused",)),
     Flaw("LC-15", TakesAnyAnswerForFinal, ("down-http",)),
     Flaw("LC-15", SettlesBeforeReporting, ("slow",)),
     Flaw("LC-15", ForgetsWhatTheBusRefused, ("down-bus",)),
@@ -240,6 +280,7 @@ FLAWS = (
     Flaw("LC-17", RestampsWhatWasStored, ("killed-http",)),
     Flaw("LC-18", DiesOfSigterm, ("idle",)),
     Flaw("LC-18", IgnoresSigterm, ("idle",)),
+    Flaw("LC-18", LeavesAtOnce, ("drains",)),
     Flaw("LC-18", ExitsWithAnError, ("idle",)),
     Flaw("LC-18", TakesWorkToTheEnd, ("drains",)),
     Flaw("LC-18", DropsWorkAtTheEnd, ("drains",)),

@@ -145,6 +145,16 @@ class ReportsCancelAsFailure(Service):
         return super().stopped_outcome(reason)
 
 
+class CountsOnTheFirstLease(Service):
+    """The lease is that of the directive, whatever is answered to an ACK or a heartbeat."""
+
+    def heed(self, attempt: Attempt, answer: Answer, _sent_at: float) -> None:
+        if answer.is_stale:
+            attempt.stop(Stop.STALE)
+        if answer.body.get("cancel_requested"):
+            attempt.stop(Stop.CANCELLED)
+
+
 FLAWS = (
     Flaw("LC-21", IsAlwaysReady, ("bus-away",)),
     Flaw("LC-21", LooksOnceWhetherItIsReady, ("bus-away",)),
@@ -160,6 +170,7 @@ FLAWS = (
     Flaw("LC-26", SendsNoHeartbeats, ("heartbeats-http",)),
     Flaw("LC-26", BeatsOncePerLease, ("heartbeats-http",)),
     Flaw("LC-26", BeatsForAnotherLease, ("heartbeats-http",)),
+    Flaw("LC-26", CountsOnTheFirstLease, ("heartbeats-http",)),
     Flaw("LC-26", IgnoresCancel, ("cancel",)),
     Flaw("LC-26", ReportsCancelAsFailure, ("cancel",)),
 )

@@ -53,6 +53,10 @@ class RemembersInMemory(Service):
     store_type = _MemoryStore
 
 
+class KnowsOnlyItself(RemembersInMemory):
+    """Claims are kept in the process, so that another instance knows nothing of them."""
+
+
 class ReadsThenWrites(Service):
     """The claim is a read, a decision and a write, each with its own trip to the store."""
 
@@ -199,6 +203,7 @@ FLAWS = (
     Flaw("LC-04", TakesFinishedForFree, ("after-completion-bus",)),
     Flaw("LC-04", ForgetsAtTheStart, ("after-restart",)),
     Flaw("LC-04", RemembersInMemory, ("after-restart",)),
+    Flaw("LC-05", KnowsOnlyItself, ("two-instances",)),
     Flaw("LC-05", ReadsThenWrites, ("at-once-http",)),
     Flaw("LC-05", SharesClaimsWithItself, ("at-once-http",)),
     Flaw("LC-05", AnswersEveryCopy, ("at-once-bus",)),

@@ -16,6 +16,8 @@ from tests.conform.broken_services.sound import Service
 from tests.conform.broken_services.wording import SUCCEEDED, Body, Outcome, encoded
 
 _BATCH_SECONDS = 3.5
+_LONG_SECONDS = 0.5
+_GLANCE = 0.1
 
 
 class AcksAfterTheWork(Service):
@@ -26,6 +28,29 @@ class AcksAfterTheWork(Service):
         await self.acknowledge(attempt)
         reason = attempt.stop_reason
         return outcome if reason is None else self.stopped_outcome(reason)
+
+
+class AcksOnlyLongWork(Service):
+    """Work that ends at once is not acknowledged: its RESULT says it all."""
+
+    async def acknowledge_and_work(self, attempt: Attempt) -> Outcome | None:
+        working = asyncio.create_task(self.work_unless_stopped(attempt))
+        await asyncio.wait({working}, timeout=_LONG_SECONDS)
+        acknowledging = None if working.done() else asyncio.create_task(self.acknowledge(attempt))
+        try:
+            return await working
+        finally:
+            if acknowledging is not None:
+                acknowledging.cancel()
+
+
+class AcksInTurn(Service):
+    """An ACK waits until no other directive is being worked on."""
+
+    async def acknowledge(self, attempt: Attempt) -> None:
+        while any(each.is_at_work for each in self.attempts.values() if each is not attempt):
+            await asyncio.sleep(_GLANCE)
+        await super().acknowledge(attempt)
 
 
 class AcksInBatches(Service):
@@ -197,6 +222,8 @@ class KeepsTheFirstToken(Service):
 FLAWS = (
     Flaw("LC-01", AcksAfterTheWork, ("before-work-http",)),
     Flaw("LC-01", AcksInBatches, ("before-work-http",)),
+    Flaw("LC-01", AcksOnlyLongWork, ("before-result-http",)),
+    Flaw("LC-01", AcksInTurn, ("beside-work",)),
     Flaw("LC-02", AcksWithoutTheTenant, ("identity-http",)),
     Flaw("LC-02", WritesTheAttemptAsText, ("identity-http",)),
     Flaw("LC-02", StampsWithoutOffset, ("identity-http",)),
