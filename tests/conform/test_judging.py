@@ -63,7 +63,7 @@ async def test_a_ready_service_that_does_nothing_is_not_conformant() -> None:
         "HTTPServer(('127.0.0.1', int(os.environ['LUCIUS_HEALTH_PORT'])), Healthy).serve_forever()"
     )
     loaded = changed(command=[sys.executable, "-c", deaf])
-    report = await run(loaded, only=["LC-01"], patience=1.0)
+    report = await run(loaded, only=["LC-01/before-work"], patience=1.0)
     assert [outcome.verdict for outcome in report.outcomes] == [Verdict.FAIL, Verdict.FAULT]
     assert "came to nothing" in report.outcomes[0].reason
     assert report.exit_code is ExitCode.NOT_CONFORMANT
