@@ -56,35 +56,28 @@ class Sent:
         for ref in self.refs:
             ref.release()
 
-    def hold(self) -> None:
-        for ref in self.refs:
-            ref.hold()
-
-    async def reading(self, times: int = 1, within: float | None = None) -> None:
+    async def reading(self) -> None:
         """The work has begun."""
         await self.bench.expect(
-            lambda: sum(ref.reads for ref in self.refs) >= times or None,
+            lambda: any(ref.reads for ref in self.refs) or None,
             f"the work of {self.named} was not begun: no ref of its directive was read",
-            within,
         )
 
-    async def acked(self, within: float | None = None) -> Entry:
+    async def acked(self) -> Entry:
         return await self.bench.expect(
             lambda: next(iter(self.entries(What.ACK)), None),
             f"no ACK of {self.named} came",
-            within,
         )
 
-    async def result(self, within: float | None = None) -> Entry:
+    async def result(self) -> Entry:
         """A RESULT that was answered, so that what became of it is known."""
         return await self.bench.expect(
             lambda: next((e for e in self.results() if _is_answered(e)), None),
             f"no RESULT of {self.named} came",
-            within,
         )
 
-    async def succeeded(self, within: float | None = None) -> Entry:
-        entry = await self.result(within)
+    async def succeeded(self) -> Entry:
+        entry = await self.result()
         status = (entry.body or {}).get("status")
         if status != "SUCCEEDED":
             raise RuleBroken(
@@ -94,11 +87,10 @@ class Sent:
             )
         return entry
 
-    async def settled(self, within: float | None = None) -> None:
+    async def settled(self) -> None:
         await self.bench.expect(
             lambda: self.bench.mock.is_settled(self.issued) or None,
             f"the message of {self.named} was not settled",
-            within,
         )
 
     @property
@@ -107,8 +99,7 @@ class Sent:
 
 
 class Bench:
-    """Lives as long as a run. A service process is kept from case to case, unless one has failed or
-    wants its own."""
+    """Lives as long as a run. A service process is kept from case to case, until one has failed."""
 
     def __init__(
         self,
@@ -245,7 +236,7 @@ class Bench:
         """A directive that is acknowledged and worked on, and cannot end before `Sent.release`."""
         sent = self.send(via, held=True, **changes)
         await self.expect(
-            lambda: next((e for e in sent.entries(What.ACK) if _is_taken(e)), None),
+            lambda: next((e for e in sent.entries(What.ACK) if is_taken(e)), None),
             f"no ACK of {sent.named} was accepted",
         )
         await sent.reading()
@@ -392,7 +383,8 @@ def _is_answered(entry: Entry) -> bool:
     )
 
 
-def _is_taken(entry: Entry) -> bool:
+def is_taken(entry: Entry) -> bool:
+    """A reply that counts, or that has counted before."""
     return entry.answer.split(",")[0] in ("APPLIED", "DUPLICATE")
 
 

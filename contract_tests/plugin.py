@@ -6,7 +6,6 @@ asked for something.
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +66,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _contracts(config: pytest.Config) -> list[Path]:
+    """`UsageError` if there is none: to judge nothing must not look like a pass."""
     given = [Path(path) for path in config.getoption("--lucius-contract")]
-    return given or list(config.getini(_INI))
+    found = given or list(config.getini(_INI))
+    if not found:
+        raise pytest.UsageError(
+            "contract_tests judges a service: name it with --lucius-contract path/to/contract.yaml,"
+            f" or as {_INI} in the settings of pytest"
+        )
+    return found
 
 
 class Benches:
@@ -78,7 +84,7 @@ class Benches:
         self._folder = folder
         self._runner = asyncio.Runner()
         self._bench: Bench | None = None
-        self._of: Path | None = None
+        self._count = 0
 
     def judge(self, loaded: "LoadedContract", case: "Case") -> "Outcome":
         return self._runner.run(self._judge(loaded, case))
@@ -92,24 +98,18 @@ class Benches:
         from contract_tests.bench import Bench
         from contract_tests.runner import judge
 
-        if self._bench is None or self._of != loaded.path:
+        if self._bench is None or self._bench.loaded.path != loaded.path:
             if self._bench is not None:
                 await self._bench.close()
-            folder = self._folder / f"{loaded.contract.service}-{abs(hash(loaded.path))}"
-            self._bench, self._of = Bench(loaded, folder), loaded.path
+            self._count += 1
+            self._bench = Bench(loaded, self._folder / str(self._count))
         return await judge(self._bench, case)
-
-
-@contextmanager
-def _benches(folder: Path) -> Iterator[Benches]:
-    benches = Benches(folder)
-    try:
-        yield benches
-    finally:
-        benches.close()
 
 
 @pytest.fixture(scope="session")
 def lucius_benches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with _benches(tmp_path_factory.mktemp("lucius")) as benches:
+    benches = Benches(tmp_path_factory.mktemp("lucius"))
+    try:
         yield benches
+    finally:
+        benches.close()

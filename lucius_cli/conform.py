@@ -39,7 +39,10 @@ def run(
         typer.Option(help="A rule, a scenario or a pattern, as LC-07, LC-07/frozen, LC-1*."),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Known failures; see `baseline` below.")
+        Path | None,
+        typer.Option(
+            dir_okay=False, help="A YAML file of known failures; one that passes now fails."
+        ),
     ] = None,
     reports: Annotated[
         Path | None,

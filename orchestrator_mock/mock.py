@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
 
 from lucius_contract.messages import directive_properties
+from lucius_contract.refs import tenant_folder
 from lucius_orchestrator.domain.aggregate import Aggregate, JsonObject, ReplyVia
 from lucius_orchestrator.domain.decision import DirectiveRow
 from orchestrator_mock.faults import Fault, Faults
@@ -115,7 +117,7 @@ class Mock:
         return self._ledger.job(job_id)
 
     def workspace_of(self, job_id: str, tenant_id: str) -> Path:
-        return self.settings.workspace / _SYSTEM / tenant_id / job_id
+        return self.settings.workspace / _SYSTEM / unquote(tenant_folder(tenant_id)) / job_id
 
     def output_of(self, job_id: str) -> Path:
         return self.settings.workspace / "published" / job_id / "output"

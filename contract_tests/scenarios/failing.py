@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contract_tests.bench import Bench, Sent
+from contract_tests.bench import Bench, Sent, is_taken
 from contract_tests.scenarios.replying import check_identical
 from contract_tests.scenarios.scenario import Scenario, Ways
 from contract_tests.verdicts import RuleBroken
@@ -39,10 +39,10 @@ async def _storage_fails(bench: Bench, via: ReplyVia, fault: str) -> None:
             f"it was answered SUCCEEDED although its input could not be read ({fault})",
             "What was read is not compared with the length that was promised.",
         )
-    _check_retryable((await sent.result()).body or {}, fault)
+    _check_retryable((await sent.result()).body or {}, f"a passing fault of storage ({fault})")
 
 
-def _check_retryable(body: Mapping[str, Any], fault: str) -> None:
+def _check_retryable(body: Mapping[str, Any], what: str) -> None:
     status, failure_class = body.get("status"), body.get("failure_class")
     if status == "SUCCEEDED":
         return
@@ -50,7 +50,7 @@ def _check_retryable(body: Mapping[str, Any], fault: str) -> None:
         return  # the older spelling
     if status != "FAILED_RETRY" or failure_class != "RETRYABLE":
         raise RuleBroken(
-            f"a passing fault of storage ({fault}) was answered {status}, {failure_class},"
+            f"{what} was answered {status}, {failure_class},"
             f" {(body.get('error') or {}).get('code')}"
         )
 
@@ -111,7 +111,7 @@ async def killed_in_work(bench: Bench, via: ReplyVia) -> None:
     await bench.service.kill()
     sent.release()
     await bench.start()
-    _check_retryable((await sent.result()).body or {}, "a kill")
+    _check_retryable((await sent.result()).body or {}, "work that a kill interrupted")
     await bench.nothing_more(sent)
     check_identical(sent.results())
 
@@ -134,17 +134,13 @@ async def killed_before_reporting(bench: Bench, via: ReplyVia) -> None:
     await bench.mock.clear_faults()
     await bench.start()
     await bench.expect(
-        lambda: next((e for e in sent.results() if _counts(e)), None),
+        lambda: next((e for e in sent.results() if is_taken(e)), None),
         "no RESULT came after the restart",
     )
     await bench.nothing_more(sent)
     if sent.runs > 1:
         raise RuleBroken("the work was run again although it was finished before the kill")
     check_identical(sent.results())
-
-
-def _counts(entry: Entry) -> bool:
-    return entry.answer.split(",")[0] in ("APPLIED", "DUPLICATE")
 
 
 async def ends_when_idle(bench: Bench, via: ReplyVia) -> None:
@@ -172,9 +168,7 @@ async def drains(bench: Bench, via: ReplyVia) -> None:
         )
     await bench.start()
     await later.succeeded()
-    body = (await at_work.result()).body or {}
-    if body.get("status") != "SUCCEEDED" and body.get("failure_class") != "RETRYABLE":
-        raise RuleBroken(f"the work that SIGTERM interrupted was answered {body.get('status')}")
+    _check_retryable((await at_work.result()).body or {}, "work that SIGTERM interrupted")
     await bench.nothing_more(at_work)
     check_identical(at_work.results())
 

@@ -25,14 +25,13 @@ class Ways(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way to find a rule broken. `leaves_a_mess`: the next case needs a new service."""
+    """One way to find a rule broken."""
 
     rule_id: str
     name: str
     run: Run
     ways: Ways = Ways.ONE
     needs: tuple[Need, ...] = ()
-    leaves_a_mess: bool = False
 
 
 class Case(NamedTuple):

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import Directive, parse_directive
+from lucius_contract.refs import tenant_folder
 from lucius_contract.routing import lane_of
 from lucius_contract.states import StepState
 from lucius_orchestrator.domain.aggregate import ReplyVia
@@ -292,3 +293,12 @@ async def test_what_is_purged_was_delivered_to_nobody(mock: Mock) -> None:
     mock.purge()
     assert mock.waiting() == 0
     assert mock.recording.of(issued.job_id, What.DELIVERED) == []
+
+
+@pytest.mark.parametrize("tenant", ["../up", "a/b", "50%", ".."])
+async def test_whatever_its_name_a_tenant_has_a_folder_of_its_own(mock: Mock, tenant: str) -> None:
+    issued = mock.send(order(tenant_id=tenant), publish=False)
+    place = mock.workspace_of(issued.job_id, tenant)
+    assert place.parent.parent == mock.settings.workspace / "lucius"
+    assert issued.body["workspace_ref"]["uri"] == f"{place.as_uri()}/"
+    assert issued.body["workspace_ref"]["uri"].split("/")[-3] == tenant_folder(tenant)
