@@ -20,6 +20,7 @@ PATIENCE = 45.0
 """Seconds for what must happen but has no time of its own in the contract. Long, since a slow
 machine is no broken service."""
 _PORTS = range(20_000, 32_000)
+_AFTERMATH = 3.0
 LOCK_SECONDS = 5.0
 """How long a message stays locked, unless that is renewed."""
 T = TypeVar("T")
@@ -272,6 +273,14 @@ class Bench:
         """All that the service will ever say of it has been said."""
         await sent.settled()
         await self.sentinel(sent.order.reply_via)
+
+    async def nothing_comes_of(self, sent: Sent) -> None:
+        """Let go on what must not be reported any more. Its message may be gone already, so what a
+        sentinel proves is not enough: a RESULT is watched for as well."""
+        before = len(sent.results())
+        sent.release()
+        await self.mock.recording.wait(lambda: len(sent.results()) > before or None, _AFTERMATH)
+        await self.nothing_more(sent)
 
     async def fault(self, name: str, **how: Any) -> None:
         types = frozenset(how.pop("types", ()))

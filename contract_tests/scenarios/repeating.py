@@ -99,8 +99,7 @@ async def older_attempt_at_work(bench: Bench, via: ReplyVia) -> None:
     second = bench.next_attempt(first)
     await second.acked()
     await second.succeeded()
-    first.release()
-    await bench.nothing_more(first)
+    await bench.nothing_comes_of(first)
     if first.results():
         raise RuleBroken(
             "attempt 1 was answered with a RESULT after attempt 2 had been acknowledged",
@@ -136,8 +135,7 @@ async def frozen_past_the_lease(bench: Bench, via: ReplyVia) -> None:
     finally:
         bench.service.thaw()
     before = len(sent.results())
-    sent.release()
-    await bench.nothing_more(sent)
+    await bench.nothing_comes_of(sent)
     if len(sent.results()) > before:
         raise RuleBroken(
             "a RESULT came from work that ended after its lease was over",
@@ -155,8 +153,7 @@ async def stale_ack(bench: Bench, via: ReplyVia) -> None:
         lambda: next((e for e in sent.entries(What.ACK) if e.status), None),
         "no ACK came",
     )
-    sent.release()
-    await bench.nothing_more(sent)
+    await bench.nothing_comes_of(sent)
     if sent.results():
         raise RuleBroken("a RESULT came after the ACK had been answered STALE_ATTEMPT")
 
