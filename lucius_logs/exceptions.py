@@ -34,13 +34,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _lines(error: BaseException) -> Iterator[str]:
     for frame in traceback.format_tb(error.__traceback__, -_MAX_FRAMES):
         yield traced_text(frame)
-    yield _headline(error)
+    yield headline(error)
     if isinstance(error, BaseExceptionGroup):
         for member in error.exceptions[:_MAX_MEMBERS]:
             yield "  | " + exception_text(member).replace("\n", "\n  | ")
 
 
-def _headline(error: BaseException) -> str:
+def headline(error: BaseException) -> str:
+    """Its kind and its message, masked."""
     try:
         return shown_text(f"{type(error).__name__}: {error}")
     except Exception:

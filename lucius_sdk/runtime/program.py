@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from lucius_logs.exceptions import headline
 from lucius_sdk.clock import SystemClock
 from lucius_sdk.error_model import StepError
 from lucius_sdk.health import HealthServer
@@ -87,7 +88,7 @@ async def _running(
             await runtime.start()
         except Exception as error:
             _log.exception("hook.raised")
-            raise CannotStart(f"a hook raised {type(error).__name__}") from error
+            raise CannotStart(f"a hook raised {headline(error)}") from error
         stack.push_async_callback(runtime.stop, settings.grace.total_seconds())
         _calm_the_collector()
         yield health

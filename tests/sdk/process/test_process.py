@@ -1,6 +1,8 @@
 """A service as a process: code that lets nothing else run, and probes from outside."""
 
 import asyncio
+import os
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from lucius_contract.routing import directive_topic
 from lucius_sdk.testing.directives import directive_message, make_directive
 from tests.sdk.process.recorder import Recorder, open_recorder
-from tests.sdk.process.yard import DEADLINE, Yard, open_yard
+from tests.sdk.process.yard import DEADLINE, ROOT, Yard, open_yard
 
 LOCK = timedelta(seconds=3)
 SERVICE = "worker"
@@ -103,3 +105,39 @@ async def test_a_start_that_cannot_succeed_says_why(
         assert out == b""
         assert said in log.read_text()
         assert "Traceback" not in log.read_text()
+
+
+FAILING_HOOK = """
+from lucius_sdk import Service
+
+service = Service("ocr")
+
+
+@service.on_start
+def load() -> None:
+    raise RuntimeError("no model at https://user:hunter2@models.example; install one")
+
+
+@service.step("OCR")
+def execute(ctx) -> None: ...
+
+
+service.run()
+"""
+
+
+async def test_a_start_hook_that_raises_is_told_without_its_secrets(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(FAILING_HOOK)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        program,
+        cwd=tmp_path,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "LUCIUS_HEALTH_PORT": "0", "PYTHONPATH": str(ROOT)},
+    )
+    async with asyncio.timeout(DEADLINE):
+        _, said = await process.communicate()
+    assert process.returncode == 3
+    assert b"ocr cannot start: a hook raised RuntimeError: no model at" in said
+    assert b"hunter2" not in said
