@@ -92,7 +92,7 @@ def _envelope(file: BinaryIO | None, given: dict[str, Any]) -> dict[str, Any]:
 def _ref(place: str | None) -> dict[str, str] | None:
     if place is None:
         return None
-    return {"uri": place if "://" in place else Path(place).absolute().as_uri()}
+    return {"uri": place if "://" in place else Path(os.path.abspath(place)).as_uri()}
 
 
 def _payload(text: str | None) -> object:

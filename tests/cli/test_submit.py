@@ -67,6 +67,12 @@ def test_options_alone_make_a_request(client: Shell, server: Double, tmp_path: P
     }
 
 
+def test_a_path_may_lead_upwards(client: Shell, server: Double, tmp_path: Path) -> None:
+    client("submit", "--tenant", "acme", "--input", "../scan.pdf", "--output", "a/../out.txt")
+    assert server.asked[0].body["input_ref"] == {"uri": (tmp_path.parent / "scan.pdf").as_uri()}
+    assert server.asked[0].body["output_ref"] == {"uri": (tmp_path / "out.txt").as_uri()}
+
+
 def test_a_duplicate_is_called_one(client: Shell, server: Double) -> None:
     again = {**ACCEPTED, "duplicate": True, "state": "SUCCEEDED"}
     server.answers("POST", "/v1/orchestrate", Answer(202, again))
