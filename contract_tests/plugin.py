@@ -61,8 +61,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         level = Level(asked) if asked else default_level(loaded)
         for case in all_cases(loaded.contract, level):
             parameters.append((loaded, case))
-            names.append(case.id if len(paths) == 1 else f"{loaded.contract.service}:{case.id}")
+            names.append(case.id if len(paths) == 1 else f"{_label(loaded)}:{case.id}")
     metafunc.parametrize(_FIXTURE, parameters, ids=names)
+
+
+def _label(loaded: "LoadedContract") -> str:
+    """`ocr`; `ocr.burst` for what `contract.burst.yaml` says of it."""
+    return loaded.contract.service + loaded.path.stem.removeprefix("contract")
 
 
 def _contracts(config: pytest.Config) -> list[Path]:

@@ -44,11 +44,13 @@ class Unreachable(EnvironmentFailed):
 _EXTRA_OF = {
     "aiohttp": "orchestrator",
     "azure": "azure",
+    "cookiecutter": "skeleton",
     "fastapi": "orchestrator",
     "h11": "orchestrator",
     "httptools": "orchestrator",
     "jsonschema": "orchestrator",
     "jwt": "orchestrator",
+    "merge3": "skeleton",
     "opentelemetry": "orchestrator",
     "prometheus_client": "orchestrator",
     "psycopg": "postgres",

@@ -19,10 +19,13 @@ from lucius_cli import (
     keys,
     lookup,
     mock,
+    new,
     serving,
     submit,
     topology,
+    update,
 )
+from lucius_cli.demo import command as demo
 from lucius_cli.failures import ExitCode, explained
 from lucius_cli.output import say
 
@@ -35,8 +38,11 @@ app = typer.Typer(
 )
 app.command("up")(serving.up)
 app.command("serve")(serving.serve)
+app.command("demo")(demo.demo)
 app.add_typer(bus.app, name="bus")
 app.add_typer(topology.app, name="topology")
+app.command("new")(new.new)
+app.command("update")(update.update)
 app.add_typer(mock.app, name="mock")
 app.add_typer(conform.app, name="conform")
 app.add_typer(keys.app, name="keys")

@@ -12,7 +12,18 @@ import pytest
 
 from docs.generator import ROOT
 
-EXTRAS = {"orchestrator", "azure", "postgres", "redis", "temporal", "testkit", "examples", "all"}
+EXTRAS = {
+    "all",
+    "azure",
+    "examples",
+    "orchestrator",
+    "postgres",
+    "redis",
+    "skeleton",
+    "temporal",
+    "testkit",
+    "vectors",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +47,31 @@ def test_the_outbox_brings_its_migrations(wheel: zipfile.ZipFile) -> None:
     files = {str(path.relative_to(ROOT)) for path in ROOT.glob("lucius_outbox/*/migrations/*.sql")}
     assert len(files) >= 2
     assert files <= set(wheel.namelist())
+
+
+def test_what_the_demo_and_the_skeleton_need_travels_and_nothing_of_this_machine(
+    wheel: zipfile.ZipFile,
+) -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "examples", "skeleton_template"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\n")
+    folders = ("examples/ocr/", "examples/embedding/", "examples/sis/", "examples/documents/")
+    wanted = {
+        f"lucius_cli/{path}"
+        for path in tracked
+        if path.startswith((*folders, "skeleton_template/"))
+    }
+    names = {
+        name
+        for name in wheel.namelist()
+        if name.startswith(("lucius_cli/examples/", "lucius_cli/skeleton_template/"))
+    }
+    assert wanted
+    assert names == wanted
 
 
 def test_nothing_travels_that_is_not_a_package_of_ours(wheel: zipfile.ZipFile) -> None:
@@ -69,7 +105,7 @@ def test_every_direct_dependency_is_in_the_lock() -> None:
     declared = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
     locked = (ROOT / "requirements" / "dev.lock").read_text()
     for requirement in declared:
-        name = re.split(r"[<>=\[ ]", requirement)[0]
+        name = re.split(r"[<>=\[ ]", requirement)[0].replace(".", "-")
         assert re.search(rf"^{re.escape(name)}==", locked, flags=re.MULTILINE), name
 
 

@@ -1,0 +1,47 @@
+"""Memory is bounded by a batch, and not by the document."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import tracemalloc
+from embedding_service.execute import execute
+from embedding_service.payload import Payload
+from lucius_sdk import Service, StepContext
+from lucius_sdk.testing import run_step
+
+measured = Service("embedding")
+peaks = []
+
+@measured.step("EMBEDDING", payload=Payload)
+def measure(ctx: StepContext[Payload]) -> None:
+    tracemalloc.start()
+    execute(ctx)
+    peaks.append(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+
+for chunks in (1, 20, 1200):
+    text = b"lamp chair table door\\n\\n" * chunks
+    done = run_step(measured, {"chunk_size": 4, "overlap": 0}, text)
+    assert len(done.json("vectors.json")["chunks"]) == chunks, done.error
+print(*peaks)
+"""
+VECTORS = 1180 * 384 * 4
+"""Bytes of the vectors that the larger document has more; as JSON they are three times as many."""
+
+
+@pytest.mark.parametrize("json_chunks", ["0", "2000"], ids=["two files", "one file"])
+def test_sixty_times_the_chunks_take_no_more_memory(json_chunks: str) -> None:
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "EMBEDDING_JSON_CHUNKS": json_chunks,
+        "EMBEDDING_MAX_CHARACTERS": "40000",  # or the room for the input would hide the rest
+    }
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
+    _, few, many = map(int, done.stdout.split())
+    assert many - few < VECTORS / 2

@@ -1,0 +1,1 @@
+"""A service: `execute` does the work of a step, `payload` says which parameters it takes."""

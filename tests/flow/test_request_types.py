@@ -1,0 +1,73 @@
+"""Every request type, from the submit to what lies at its output_ref, over both reply ways."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lucius_cli.demo.places import Places
+from lucius_cli.demo.stack import Stack
+from lucius_cli.demo.views import path_of
+from tests.flow.flow import SIS, Flow, Job, connected, states
+
+TEXT, SCAN, DIGITAL = "invoice.txt", "invoice-scan.pdf", "invoice.pdf"
+TYPES: list[tuple[str, str, dict[str, Any]]] = [
+    ("OCR", SCAN, {}),
+    ("EMBEDDING", TEXT, {"chunk_size": 64, "overlap": 8}),
+    ("SIS", TEXT, SIS),
+    ("OCR_EMBEDDING", DIGITAL, {"ocr": {"dpi": 150}, "embedding": {}}),
+    ("EMBEDDING_SIS", TEXT, {"embedding": {}, "sis": SIS}),
+    ("OCR→EMBEDDING→SIS", SCAN, {"ocr": {}, "embedding": {}, "sis": SIS}),
+]
+
+
+@pytest.fixture(scope="module", params=["http", "bus"])
+def stack(
+    request: pytest.FixtureRequest,
+    places: Places,
+    documents: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stack]:
+    environ = {"LUCIUS_REPLY_VIA": request.param}
+    with Stack(places, tmp_path_factory.mktemp("stack"), documents, environ=environ) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("request_type", "document", "payload"), TYPES, ids=[t for t, *_ in TYPES])
+async def test_a_request_ends_with_its_outcome_where_it_was_wanted(
+    stack: Stack, documents: Path, request_type: str, document: str, payload: dict[str, Any]
+) -> None:
+    async with connected(stack) as flow:
+        job = await flow.submit(request_type, documents / document, payload)
+        ended = await flow.finished(job)
+        assert ended["state"] == "SUCCEEDED", ended
+        assert set(states(ended).values()) == {"SUCCEEDED"}
+        assert ended["attempts_total"] == len(ended["steps"])
+        assert ended["final_output"] == ended["output_ref"]["uri"]
+        check(ended, path_of(ended["final_output"]).read_bytes())
+        await each_step_was_answered_once(flow, ended)
+
+
+def check(job: Job, outcome: bytes) -> None:
+    last = job["steps"][-1]["step_type"]
+    if last == "OCR":
+        assert "4,711.20" in outcome.decode()
+    elif last == "EMBEDDING":
+        document = json.loads(outcome)
+        assert {len(chunk["vector"]) for chunk in document["chunks"]} == {document["dimension"]}
+    else:
+        answers = {each["name"]: each["answer"] for each in json.loads(outcome)["answers"]}
+        assert "4,711.20" in answers["total"]
+        assert "14 March 2026" in answers["date"]
+        assert "Tarnbrook Observatory" in answers["customer"]
+
+
+async def each_step_was_answered_once(flow: Flow, job: Job) -> None:
+    events = await flow.events(job["jobId"])
+    ended = [each["stepId"] for each in events if each["after"] == "SUCCEEDED" and each["stepId"]]
+    assert sorted(ended) == sorted(each["stepId"] for each in job["steps"])
+    assert [each["ignored_replies"] for row in job["steps"] for each in row["attempts"]] == [0] * (
+        len(job["steps"])
+    )
