@@ -9,7 +9,7 @@ from lucius_contract.documents import Artifact
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io.port import Reader
-from lucius_sdk.workspace_io.streams import CheckOpen, always_open, open_checked
+from lucius_sdk.workspace_io.streams import CHUNK, CheckOpen, always_open, open_checked
 from lucius_sdk.workspace_io.uris import shown
 
 
@@ -104,9 +104,11 @@ class PriorArtifacts(Mapping[str, list[PriorArtifact]]):
 def _read_all(stream: BinaryIO, limit: int | None, name: str) -> bytes:
     if limit is None:
         return stream.read()
-    content = stream.read(limit + 1)
+    content = bytearray()
+    while piece := stream.read(min(CHUNK, limit + 1 - len(content))):
+        content += piece
     _check_size(len(content), limit, name)
-    return content
+    return bytes(content)
 
 
 def _check_size(size: int, limit: int | None, name: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ async def test_an_input_over_the_limit_is_not_read(storage: LocalStorage, file: 
         Input(storage, file).read(limit=len(CONTENT) - 1)
     with raises(ErrorCode.INPUT_TOO_LARGE):
         await Input(storage, file).aread(limit=0)
+
+
+def test_a_generous_limit_takes_no_memory(storage: LocalStorage, file: str) -> None:
+    tracemalloc.start()
+    Input(storage, file).read(limit=500_000_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(CONTENT)
 
 
 def test_an_input_that_is_not_there_is_not_found(storage: LocalStorage, uri: Uri) -> None:
