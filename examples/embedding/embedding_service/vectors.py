@@ -30,7 +30,7 @@ def write_inline(ctx: StepContext[Payload], header: Header, batches: Iterator[Ba
 def write_apart(
     ctx: StepContext[Payload], header: Header, rows: int, batches: Iterator[Batch]
 ) -> Artifact:
-    """Two files: JSON would make the numbers of a large document eight times as long."""
+    """Two files: as JSON the numbers of a large document would be three times as long."""
     with ctx.workspace.open(DOCUMENT, _JSON) as file:
         document = DocumentWriter(file, header)
         with ctx.workspace.open(MATRIX) as matrix_file:

@@ -146,10 +146,8 @@ def test_what_is_no_chat_completion_ends_the_step(
     assert "look at SIS_LLM_URL" in done.error.message
 
 
-def test_an_answer_without_end_is_not_read_to_its_end(
-    endpoint: "EndpointDouble", reply: "type[Reply]"
-) -> None:
-    endpoint.replies = [reply(b'{"choices": "' + b"x" * 20 * MOST_BYTES)]
+def test_an_answer_that_is_too_long_is_not_taken(endpoint: "EndpointDouble") -> None:
+    endpoint.says("x" * 20 * MOST_BYTES)
     done = run()
     assert (done.status, done.code) == ("FAILED_FINAL", "SIS_LLM_UNREADABLE")
 

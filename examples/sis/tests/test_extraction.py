@@ -78,6 +78,18 @@ def test_an_invoice_on_one_line_fills_in_a_form() -> None:
     }
 
 
+def test_a_value_beside_its_own_name_comes_before_a_whole_statement(invoice: bytes) -> None:
+    """Which would be `Customer number 20815`."""
+    schema = {"properties": {"customer": TEXT, "total": NUMBER}}
+    assert ask("Read it.", invoice, schema)["answer"]["customer"] == "Tarnbrook Observatory"
+
+
+def test_a_question_in_the_document_is_no_answer() -> None:
+    text = b"What is the notice period?\nThe notice period is three months, in writing."
+    answer = ask("What is the notice period?", text)
+    assert answer["answer"] == "The notice period is three months, in writing."
+
+
 def test_every_member_says_where_it_was_found(invoice: bytes) -> None:
     answer, text = ask("Read it.", invoice, INVOICE_SCHEMA), invoice.decode()
     assert answer["fields"].keys() == {"/invoice_date", "/customer", "/total"}
