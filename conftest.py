@@ -1,6 +1,7 @@
 """How tests are shared out, and that every code block in the documentation runs.
 
-A file of tests belongs to one worker, but the conformance suite: there, each service does.
+A file of tests belongs to one worker, but the conformance suite: there, each service does, and they
+are spread out.
 
 Every page runs in an empty folder of its own. Python blocks are executed. In `console` blocks each
 line that begins with `$ ` is a command, and what follows is what it must print; `make` is not run
@@ -86,6 +87,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     scheduler = LoadFileScheduling(config, log)
     scheduler._split_scope = share_of
     return scheduler
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """To judge a service is mostly to wait: spread out, so that others compute meanwhile."""
+    shares: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        shares.setdefault(share_of(item.nodeid), []).append(item)
+    waiting = [share for name, share in shares.items() if name.startswith(CONFORMANCE)]
+    others = [share for name, share in shares.items() if not name.startswith(CONFORMANCE)]
+    gap = max(len(others) // (len(waiting) or 1), 1)
+    for number, share in enumerate(waiting):
+        others.insert(number * (gap + 1), share)
+    items[:] = [item for share in others for item in share]
 
 
 def share_of(nodeid: str) -> str:

@@ -82,8 +82,24 @@ def _contracts(config: pytest.Config) -> list[Path]:
     return found
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """A service is not left running beside tests that have nothing to do with it."""
+    judged, following = _judged_by(item), nextitem and _judged_by(nextitem)
+    benches = getattr(item, "funcargs", {}).get("lucius_benches")
+    if benches is not None and judged != following:
+        benches.release()
+
+
+def _judged_by(item: pytest.Item) -> Path | None:
+    """The contract that a test is a case of."""
+    callspec = getattr(item, "callspec", None)
+    case = callspec.params.get(_FIXTURE) if callspec else None
+    return None if case is None else case[0].path
+
+
 class Benches:
-    """One bench at a time: the cases of a contract come one after the other."""
+    """One bench at a time: the cases of a contract come one after the other, and the bench is
+    released after the last."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -94,18 +110,21 @@ class Benches:
     def judge(self, loaded: "LoadedContract", case: "Case") -> "Outcome":
         return self._runner.run(self._judge(loaded, case))
 
-    def close(self) -> None:
+    def release(self) -> None:
+        """Stop the service that was judged last."""
         if self._bench is not None:
             self._runner.run(self._bench.close())
+            self._bench = None
+
+    def close(self) -> None:
+        self.release()
         self._runner.close()
 
     async def _judge(self, loaded: "LoadedContract", case: "Case") -> "Outcome":
         from contract_tests.bench import Bench
         from contract_tests.runner import judge
 
-        if self._bench is None or self._bench.loaded.path != loaded.path:
-            if self._bench is not None:
-                await self._bench.close()
+        if self._bench is None:
             self._count += 1
             self._bench = Bench(loaded, self._folder / str(self._count))
         return await judge(self._bench, case)
