@@ -171,6 +171,10 @@ class LedgerEngine:
             raise ContractError(ErrorCode.JOB_NOT_FOUND, f"there is no job {job_id}")
         return stored
 
+    def remember(self, stored: Stored) -> None:
+        """The job as somebody has just read it."""
+        self._recent.put(stored)
+
     def recall(self, job_id: str) -> Stored | None:
         """The job as this process has last seen it; another may have moved it since."""
         return self._recent.get(job_id)
@@ -200,8 +204,10 @@ class LedgerEngine:
         for _ in range(self._settings.max_conflicts):
             try:
                 return await self._apply_once(job_id, letters)
-            except Conflict:
+            except Conflict as conflict:
                 self._recent.drop(job_id)
+                if conflict.found is not None:
+                    self._recent.put(conflict.found)
                 self.telemetry.conflict()
         raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pydantic_core
@@ -22,6 +22,7 @@ from lucius_bus.port import Bus, BusError, BusMessage, BusUnavailable, PublishRe
 from lucius_bus.waiting import until_set
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import DIRECTIVE_LIMIT, directive_properties
+from lucius_contract.routing import LANES
 from lucius_contract.states import StepState
 from lucius_orchestrator.domain.aggregate import ReplyVia, Step
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind
@@ -33,10 +34,12 @@ from lucius_orchestrator.domain.events import (
     PublishDelayed,
 )
 from lucius_orchestrator.engine.engine import LedgerEngine
-from lucius_orchestrator.ports.ledger import Claim, LedgerError, Stored
+from lucius_orchestrator.ports.ledger import ALL_LANES, Claim, LedgerError, Stored
 
 ReplyAddress = Callable[[str, DirectiveRow], Mapping[str, Any]]
 """What a directive of a job carries so that it is answered over HTTP: addresses and a token."""
+
+_LEADS_PER_LEASE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ class Dispatcher:
         self._batches: set[asyncio.Task[None]] = set()
         self._adopted: deque[Claim] = deque()
         self._claim_at = 0.0
+        self._lanes = frozenset[int]()
+        self._lead_at = datetime.min.replace(tzinfo=UTC)
 
     def wants(self) -> bool:
         """As an adopter: no more than can be under way before a lease is over."""
@@ -157,15 +162,30 @@ class Dispatcher:
         if self._adopted:
             self.wake()
         try:
+            lanes = await self._led_lanes()
+            if not lanes:
+                return []
             return await self._engine.ledger.claim(
-                OutboxKind.DIRECTIVE, settings.batch_size, settings.lease
+                OutboxKind.DIRECTIVE, settings.batch_size, settings.lease, lanes
             )
         except LedgerError as error:
             self._engine.telemetry.dispatch_failed("claim", 0, error)
             return []
 
+    async def _led_lanes(self) -> frozenset[int]:
+        """Asked for again long before the lease on them is over, and as long as some are missing:
+        another may have left them."""
+        now, lease = self._engine.world.clock(), self._settings.lease
+        if now >= self._lead_at or len(self._lanes) < LANES:
+            self._lanes = await self._engine.ledger.lead(ALL_LANES, lease)
+            self._lead_at = now + lease / _LEADS_PER_LEASE
+        return self._lanes
+
     async def _deliver(self, claims: Sequence[Claim]) -> None:
         """Whatever happens here, what is not settled is claimed again when its lease is over."""
+        for claim in claims:
+            if claim.stored is not None:
+                self._engine.remember(claim.stored)
         prepared = [self._quickly_prepared(claim) for claim in claims]
         others = [claim for claim, ready in zip(claims, prepared, strict=True) if ready is None]
         if others:

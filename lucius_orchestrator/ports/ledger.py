@@ -26,7 +26,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lucius_contract.audit import DeadLetterKind
-from lucius_contract.routing import Mode
+from lucius_contract.routing import LANES, Mode
 from lucius_contract.states import JobState, OutboxState
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
 from lucius_orchestrator.domain.decision import (
@@ -40,6 +40,8 @@ from lucius_orchestrator.domain.timers import Due, TimerKind, next_due
 
 T = TypeVar("T")
 
+ALL_LANES = range(LANES)
+
 Version = Hashable
 """Opaque: two versions are equal or they are not."""
 
@@ -49,11 +51,13 @@ class LedgerError(Exception):
 
 
 class Conflict(LedgerError):
-    """The job is not at the version that the commit builds on, or is gone."""
+    """The job is not at the version that the commit builds on, or is gone. `found` is what it is
+    now, if the ledger has seen it."""
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, found: "Stored | None" = None) -> None:
         super().__init__(f"{job_id} was changed meanwhile")
         self.job_id = job_id
+        self.found = found
 
 
 class IdempotencyConflict(LedgerError):
@@ -195,7 +199,7 @@ class DeadLetterRow(NamedTuple):
 class Claim(NamedTuple):
     """An OUTBOX row that a dispatcher holds for a while. `tries` counts the publishes that failed
     before; `token` is how the ledger knows the claim again; `version` is the job's at the moment of
-    the claim, None if the ledger did not look."""
+    the claim and `stored` the job, None if the ledger did not look."""
 
     job_id: str
     kind: OutboxKind
@@ -203,6 +207,7 @@ class Claim(NamedTuple):
     tries: int
     token: object
     version: Version | None = None
+    stored: Stored | None = None
 
 
 class DirectiveStatus(NamedTuple):
@@ -304,9 +309,21 @@ class Ledger(Protocol):
         """Remove a terminal job with all its rows, its idempotency entry first. Dead letters stay.
         `Conflict` if it moved; removing what is gone is nothing."""
 
-    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
+    async def lead(self, lanes: Collection[int], lease: timedelta) -> frozenset[int]:
+        """Of these lanes, those in which this ledger object alone should claim for as long as the
+        lease; called again, for longer. Where claimers do not get in each other's way, all. Nobody
+        is kept from claiming elsewhere: it only spares others the trouble."""
+
+    async def claim(
+        self,
+        kind: OutboxKind,
+        size: int,
+        lease: timedelta,
+        lanes: Collection[int] = ALL_LANES,
+    ) -> list[Claim]:
         """Take up to `size` PENDING rows that are due, the oldest first, for as long as the lease.
-        No two claims hold a row at once; a lease is measured by the ledger's own clock."""
+        No two claims hold a row at once; a lease is measured by the ledger's own clock. `lanes` are
+        those that `lead` gave; a ledger that gives all need not look at them."""
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         """Until the answer is called, claim rows of this kind that come with commits of this ledger

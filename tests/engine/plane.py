@@ -207,6 +207,8 @@ class Detour:
         self.before: dict[str, Hook] = {}
         self.after: dict[str, Hook] = {}
         self.answers: dict[str, Any] = {}
+        self.claims_are_blind = False
+        """What a ledger has seen of a job when it was claimed is kept from the dispatcher."""
         self.calls = Counter[str]()
         self._errors: dict[str, Exception] = {}
         self._changed = asyncio.Condition()
@@ -249,6 +251,8 @@ class Detour:
         answer = await getattr(self._target, verb)(*arguments)
         if verb in self.after:
             await self.after[verb](*arguments)
+        if verb == "claim" and self.claims_are_blind:
+            return [claim._replace(version=None, stored=None) for claim in answer]
         return answer
 
 

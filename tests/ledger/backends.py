@@ -11,10 +11,13 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
 import lucius_orchestrator.adapters.ledger as adapters
+from lucius_azure.storage import StorageAccount
+from lucius_orchestrator.adapters.ledger.azure_tables.names import TableNames
 from lucius_orchestrator.ports.ledger import Ledger
+from lucius_settings.secret import Secret
 
 START = datetime(2026, 1, 27, 10, 0, 0, 123456, tzinfo=UTC)
-BACKENDS = ("memory", "postgres", "sqlite")
+BACKENDS = ("memory", "postgres", "sqlite", "azure_tables")
 """The modules under `adapters/ledger` whose adapters are tested; `tables` is under `memory`."""
 
 _LEDGER = re.compile(r"^class (\w+Ledger)\b", re.MULTILINE)
@@ -109,6 +112,22 @@ class PostgresBackend(Backend):
             await connection.execute(statement.encode())
 
 
+class AzureTablesBackend(Backend):
+    counts_exactly = False
+
+    def __init__(self, clock: Clock, connection: str, name: str) -> None:
+        super().__init__(clock)
+        self._account = StorageAccount(Secret(connection))
+        self._names = TableNames(*(f"{name}{kind}" for kind in TableNames._fields))
+
+    async def _open(self) -> Ledger:
+        from lucius_orchestrator.adapters.ledger.azure_tables import AzureTablesLedger
+
+        return await AzureTablesLedger.open(
+            self._account, self._names, clock=self.clock, grace=timedelta()
+        )
+
+
 def adapters_in_the_tree() -> set[str]:
     """Names of all classes `…Ledger` under `adapters/ledger`."""
     files = Path(adapters.__file__).parent.rglob("*.py")
@@ -118,5 +137,6 @@ def adapters_in_the_tree() -> set[str]:
 def adapters_in_the_suite() -> set[str]:
     """Those of the backends, and what they are made of."""
     modules = {name: import_module(f"{adapters.__name__}.{name}") for name in BACKENDS}
-    tested = [getattr(module, f"{name.title()}Ledger") for name, module in modules.items()]
+    names = {name: name.title().replace("_", "") for name in BACKENDS}
+    tested = [getattr(module, f"{names[name]}Ledger") for name, module in modules.items()]
     return {base.__name__ for ledger in tested for base in ledger.__mro__} - {"object"}

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from lucius_orchestrator.ports.ledger import Ledger
+from tests.azurite import Azurite
 from tests.ledger.backends import (
     BACKENDS,
+    AzureTablesBackend,
     Backend,
     Clock,
     MemoryBackend,
@@ -42,6 +44,14 @@ async def sqlite_backend(clock: Clock, tmp_path: Path) -> AsyncIterator[Backend]
 @pytest.fixture
 async def postgres_backend(clock: Clock, postgres_uri: str) -> AsyncIterator[Backend]:
     backend = PostgresBackend(clock, postgres_uri, f"ledger{next(_schemas)}")
+    await backend.start()
+    yield backend
+    await backend.stop()
+
+
+@pytest.fixture
+async def azure_tables_backend(clock: Clock, azure_storage: Azurite) -> AsyncIterator[Backend]:
+    backend = AzureTablesBackend(clock, azure_storage.connection, f"ledger{next(_schemas)}")
     await backend.start()
     yield backend
     await backend.stop()

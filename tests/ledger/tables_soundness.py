@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from lucius_contract.routing import Mode
 from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
-from lucius_orchestrator.adapters.ledger.tables import entries, indexes, keys, slots
+from lucius_orchestrator.adapters.ledger.tables import entries, indexes, keys, leading, slots
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, Place
 from lucius_orchestrator.adapters.ledger.tables.store import MemoryTables, Row
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
@@ -18,7 +19,9 @@ async def rows_of(tables: MemoryTables, table: str) -> list[Row]:
 
 
 async def places(tables: MemoryTables, table: str) -> set[Place]:
-    return {Place(table, row.partition, row.key) for row in await rows_of(tables, table)}
+    """Of the rows that lead to a job: a lease on a lane leads nowhere."""
+    rows = await rows_of(tables, table)
+    return {Place(table, row.partition, row.key) for row in rows if row.partition != leading.LEASES}
 
 
 class Rows:
@@ -156,6 +159,9 @@ async def _slots_are_counted(tables: MemoryTables) -> None:
     held = Counter(row.partition for row in rows if row.key != "COUNT")
     counted = {row.partition: row.values["jobs"] for row in rows if row.key == "COUNT"}
     assert {name: count for name, count in counted.items() if count} == dict(held)
+    for row in rows:
+        if row.key == "COUNT" and row.partition.startswith("total!"):
+            assert row.values["jobs"] == sum(row.values.get(mode.value, 0) for mode in Mode)
 
 
 async def _entries(tables: MemoryTables) -> dict[str, str]:

@@ -17,10 +17,11 @@ from lucius_orchestrator.domain.events import (
     OutboxSent,
     PauseRequested,
 )
-from lucius_orchestrator.ports.ledger import Claim, Conflict, Stored
+from lucius_orchestrator.ports.ledger import Claim, Conflict, Ledger, Stored
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Story, World
 from tests.ledger.tables_soundness import Rows, never_too_little_while_jobs_stay
 from tests.ledger.tables_stage import (
+    Act,
     Meanwhile,
     Scene,
     Setting,
@@ -36,15 +37,23 @@ from tests.ledger.tables_stage import (
 from tests.ledger.test_dead_letters import UNREADABLE
 from tests.ledger.view import letters
 
-Prepared = tuple[Story, Claim | None]
-
 
 @dataclass(frozen=True)
 class Change:
-    """A commit that is about to be made."""
+    """A commit that is about to be made, of a directive that its process claims before."""
 
-    prepare: Callable[[World], Awaitable[Prepared]]
+    prepare: Callable[[World], Awaitable[Story]]
     decide: Callable[[Story], Decision]
+    claims: bool = False
+
+    def act(self, job: Story, decision: Decision) -> Act:
+        before = job.stored
+
+        async def act(ledger: Ledger) -> Stored:
+            claim = await claimed(ledger, job) if self.claims else None
+            return await ledger.commit(before, decision, claim)
+
+        return act
 
 
 @dataclass(frozen=True)
@@ -53,34 +62,29 @@ class Committing(Scene):
     decision: Decision
 
 
-async def a_new_job(world: World) -> Prepared:
-    return await world.create(steps=2), None
+async def a_new_job(world: World) -> Story:
+    return await world.create(steps=2)
 
 
-async def a_last_step(world: World) -> Prepared:
+async def a_last_step(world: World) -> Story:
     job = await world.create()
     await job.acked()
-    return job, None
+    return job
 
 
-async def a_claimed_directive(world: World) -> Prepared:
-    job = await world.create(steps=2)
-    return job, await world.claim_one()
-
-
-async def a_long_lease(world: World) -> Prepared:
+async def a_long_lease(world: World) -> Story:
     job = await world.create()
     await job.acked()
     job.stored = await world.ledger.reschedule(job.stored)
-    return job, None
+    return job
 
 
-async def a_pausing_job(world: World) -> Prepared:
-    return await (await world.create(steps=2)).paused(), None
+async def a_pausing_job(world: World) -> Story:
+    return await (await world.create(steps=2)).paused()
 
 
-async def another_engines_job(world: World) -> Prepared:
-    return await world.create(engine=Engine.TEMPORAL), None
+async def another_engines_job(world: World) -> Story:
+    return await world.create(engine=Engine.TEMPORAL)
 
 
 CHANGES = {
@@ -90,11 +94,12 @@ CHANGES = {
         a_last_step, lambda job: job.decide(job.result(Outcome.FAILED_FINAL))
     ),
     "a directive that was sent": Change(
-        a_claimed_directive, lambda job: job.decide(OutboxSent(*job.identity))
+        a_new_job, lambda job: job.decide(OutboxSent(*job.identity)), claims=True
     ),
     "a directive that can never be sent": Change(
-        a_claimed_directive,
+        a_new_job,
         lambda job: job.decide(OutboxFailed(*job.identity, ErrorCode.DIRECTIVE_TOO_LARGE, "big")),
+        claims=True,
     ),
     "an earlier deadline": Change(
         a_long_lease, lambda job: job.decide(job.result(Outcome.FAILED_RETRY))
@@ -113,15 +118,17 @@ CHANGES = {
 def committing(name: str) -> Setting[Committing]:
     async def setting() -> Committing:
         store = Store()
-        job, claim = await CHANGES[name].prepare(store.world)
+        job = await CHANGES[name].prepare(store.world)
         await store.world.create("bystander")
         decision = CHANGES[name].decide(job)
-        before = job.stored
-        return Committing(
-            store, lambda ledger: ledger.commit(before, decision, claim), job, decision
-        )
+        return Committing(store, CHANGES[name].act(job, decision), job, decision)
 
     return setting
+
+
+async def claimed(ledger: Ledger, job: Story) -> Claim | None:
+    claims = await ledger.claim(DIRECTIVE, MANY, LEASE)
+    return next((claim for claim in claims if claim.job_id == job.job_id), None)
 
 
 @pytest.mark.parametrize("name", CHANGES)

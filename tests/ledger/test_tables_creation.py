@@ -39,7 +39,7 @@ from tests.ledger.view import job_ids
 
 ONE = Limits(tenant=1)
 OTHER_CONTENT = "o" * 64
-SLOTS_TAKEN = 8
+SLOTS_TAKEN = 7
 """As many calls does a creator make before it has its tenant's slot and its mode's."""
 
 

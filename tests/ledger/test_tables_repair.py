@@ -24,14 +24,14 @@ from tests.ledger.view import LATER, job_ids
 
 DIED_BEFORE = {
     "the next directive": 1,
-    "a directive that can never be sent": 6,
+    "a directive that can never be sent": 8,
     "an earlier deadline": 1,
     "a pause": 1,
     "the end": 3,
 }
 """Commits, and before which of their calls the process died."""
 
-LAST_CALL_OF_A_CREATION = 11
+LAST_CALL_OF_A_CREATION = 9
 
 
 async def die_creating(store: Store, at: int) -> None:
@@ -44,10 +44,10 @@ async def a_mess() -> Store:
     store = Store()
     await die_creating(store, LAST_CALL_OF_A_CREATION)
     for name, at in DIED_BEFORE.items():
-        job, claim = await CHANGES[name].prepare(store.world)
+        job = await CHANGES[name].prepare(store.world)
+        act = CHANGES[name].act(job, CHANGES[name].decide(job))
         with suppress(Crash):
-            decision = CHANGES[name].decide(job)
-            await store.process(Stopper(store, at)).commit(job.stored, decision, claim)
+            await act(store.process(Stopper(store, at)))
         await store.world.claim()
     return store
 
@@ -110,7 +110,7 @@ async def test_rows_of_a_state_that_a_job_has_left_go_when_they_are_met() -> Non
 
 async def test_an_end_that_was_announced_and_never_came_is_forgotten_when_it_is_met() -> None:
     store = Store()
-    job, _ = await CHANGES["the end"].prepare(store.world)
+    job = await CHANGES["the end"].prepare(store.world)
     with suppress(Crash):
         decision = CHANGES["the end"].decide(job)
         await store.process(Stopper(store, 1)).commit(job.stored, decision)

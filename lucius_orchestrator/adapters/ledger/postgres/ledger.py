@@ -23,6 +23,7 @@ from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
+    ALL_LANES,
     Adopter,
     Claim,
     Created,
@@ -130,7 +131,16 @@ class PostgresLedger:
     async def remove(self, stored: Stored) -> None:
         await self._run(lambda c: writes.remove(c, stored))
 
-    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
+    async def lead(self, lanes: Collection[int], _lease: timedelta) -> frozenset[int]:
+        return frozenset(lanes)
+
+    async def claim(
+        self,
+        kind: OutboxKind,
+        size: int,
+        lease: timedelta,
+        _lanes: Collection[int] = ALL_LANES,
+    ) -> list[Claim]:
         return await self._run(lambda c: self._directives.claim(c, kind, size, lease))
 
     def adopt(self, _kind: OutboxKind, _lease: timedelta, _adopter: Adopter) -> Callable[[], None]:

@@ -20,6 +20,7 @@ from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
+    ALL_LANES,
     Adopter,
     Claim,
     Created,
@@ -154,7 +155,16 @@ class SqliteLedger:
     async def remove(self, stored: Stored) -> None:
         await self._writer.write(lambda t: writes.remove(t, stored))
 
-    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
+    async def lead(self, lanes: Collection[int], _lease: timedelta) -> frozenset[int]:
+        return frozenset(lanes)
+
+    async def claim(
+        self,
+        kind: OutboxKind,
+        size: int,
+        lease: timedelta,
+        _lanes: Collection[int] = ALL_LANES,
+    ) -> list[Claim]:
         if not await self._has_claimable(kind):
             return []
         return await self._writer.write(lambda t: self._directives.claim(t, kind, size, lease))

@@ -12,7 +12,7 @@ from typing import Any
 
 from lucius_contract.states import TERMINAL_JOB_STATES
 from lucius_orchestrator.adapters.ledger.tables import partition
-from lucius_orchestrator.adapters.ledger.tables.directives import Directives
+from lucius_orchestrator.adapters.ledger.tables.directives import Birth, Directives, Mark
 from lucius_orchestrator.adapters.ledger.tables.ending import Ending
 from lucius_orchestrator.adapters.ledger.tables.indexes import WAITING, Indexes, Intent
 from lucius_orchestrator.adapters.ledger.tables.letters import Letters
@@ -23,6 +23,7 @@ from lucius_orchestrator.adapters.ledger.tables.partition import (
     JobPartitions,
     Place,
     TableVersion,
+    Written,
 )
 from lucius_orchestrator.adapters.ledger.tables.store import Merge, Operation, StoreError
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
@@ -109,13 +110,19 @@ class Commits:
 
     async def commit(self, stored: Stored, decision: Decision, claim: Claim | None) -> Stored:
         after = apply(stored.aggregate, decision)
-        for _ in range(RACES):
+        for race in range(RACES):
             commit = _Commit.on(stored, self._new_token(), self._clock())
             commit.lead_to(stored.aggregate.job, after)
+            births = self._directives.births(decision, after.job.route.lane, commit.intent)
+            marks = await self._directives.marks(decision.marks, claim, is_sure=race == 0)
             with suppress(_Overtaken):
-                etag = await self._write(commit, after, decision, claim)
+                written = await self._write(commit, after, decision, births, marks)
+                committed = Stored(after, TableVersion(written.etag, commit.leash), commit.timer)
                 await self._follow_up(commit, after.job)
-                return Stored(after, TableVersion(etag, commit.leash), commit.timer)
+                for mark in marks:
+                    self._directives.let_go(mark.pending)
+                await self._directives.born(committed, births, dict(written.etags))
+                return committed
         raise LedgerUnavailable(f"{after.job.job_id} is written too often")
 
     async def reschedule(self, stored: Stored, due: Due | None) -> Stored:
@@ -126,17 +133,21 @@ class Commits:
             commit.ends = True
         elif timer is not None and timer != stored.timer:
             commit.retime(timer)
-        etag = await self._batch(commit, [Merge(JOB, commit.head, commit.intent.base)])
+        written = await self._batch(commit, [Merge(JOB, commit.head, commit.intent.base)])
         await self._follow_up(commit, job)
-        return Stored(stored.aggregate, TableVersion(etag, commit.leash), commit.timer)
+        return Stored(stored.aggregate, TableVersion(written.etag, commit.leash), commit.timer)
 
     async def _write(
-        self, commit: _Commit, after: Aggregate, decision: Decision, claim: Claim | None
-    ) -> str:
+        self,
+        commit: _Commit,
+        after: Aggregate,
+        decision: Decision,
+        births: Sequence[Birth],
+        marks: Sequence[Mark],
+    ) -> Written:
         job, intent = after.job, commit.intent
         letters = await self._letters.writes(dead_letter_rows(job, decision.dead_letters), intent)
-        marks = await self._directives.marks(decision.marks, claim)
-        pending = [intent.pending(row, job.route.lane) for row in decision.outbox]
+        pending = [birth.pending for birth in births]
         commit.index += [*pending, *letters.announced]
         commit.obsolete += [mark.pending for mark in marks]
         operations = [
@@ -147,20 +158,21 @@ class Commits:
         ]
         return await self._batch(commit, operations)
 
-    async def _batch(self, commit: _Commit, operations: Sequence[Operation]) -> str:
+    async def _batch(self, commit: _Commit, operations: Sequence[Operation]) -> Written:
         job_id = commit.intent.job_id
-        await self._indexes.announce(commit.index)
+        announced = await self._indexes.announce(commit.index)
         try:
-            return await self._jobs.write(job_id, operations)
+            written = await self._jobs.write(job_id, operations)
         except StoreError as refused:
-            head = await self._jobs.head(job_id)
+            head, found = await self._jobs.read(job_id)
             if head is not None and head.token == commit.intent.token:
-                return head.etag
+                return Written(head.etag, {})
             with suppress(LedgerUnavailable):
                 await self._indexes.withdraw(commit.index)
             if refused.row == JOB:
-                raise Conflict(job_id) from refused
+                raise Conflict(job_id, found) from refused
             raise _Overtaken from refused
+        return Written(written.etag, {**announced, **written.etags})
 
     async def _follow_up(self, commit: _Commit, job: Job) -> None:
         with suppress(LedgerUnavailable):

@@ -16,9 +16,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lucius_orchestrator.adapters.ledger.tables import partition
+from lucius_orchestrator.adapters.ledger.tables.directives import Birth, Directives
 from lucius_orchestrator.adapters.ledger.tables.ending import Ending
 from lucius_orchestrator.adapters.ledger.tables.entries import Entries, Entry
-from lucius_orchestrator.adapters.ledger.tables.indexes import Indexes, Intent, listed
+from lucius_orchestrator.adapters.ledger.tables.indexes import Etags, Indexes, Intent, listed
 from lucius_orchestrator.adapters.ledger.tables.partition import (
     ABSENT,
     RACES,
@@ -27,7 +28,7 @@ from lucius_orchestrator.adapters.ledger.tables.partition import (
     JobPartitions,
     TableVersion,
 )
-from lucius_orchestrator.adapters.ledger.tables.slots import Share, Slots, shares
+from lucius_orchestrator.adapters.ledger.tables.slots import Slots, shares
 from lucius_orchestrator.adapters.ledger.tables.store import EntityExists, Operation
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.timers import Due, next_due
@@ -40,6 +41,7 @@ from lucius_orchestrator.ports.ledger import (
     NewJob,
     Reservation,
     Saturated,
+    Scope,
     Stored,
 )
 
@@ -62,7 +64,11 @@ class _Attempt:
     intent: Intent
     timer: Due | None
     leash: IndexRow
-    pending: tuple[IndexRow, ...]
+    births: list[Birth]
+
+    @property
+    def pending(self) -> list[IndexRow]:
+        return [birth.pending for birth in self.births]
 
     @property
     def job(self) -> Job:
@@ -97,6 +103,7 @@ class Creation:
         indexes: Indexes,
         entries: Entries,
         slots: Slots,
+        directives: Directives,
         ending: Ending,
         *,
         clock: Callable[[], datetime],
@@ -106,6 +113,7 @@ class Creation:
         self._indexes = indexes
         self._entries = entries
         self._slots = slots
+        self._directives = directives
         self._ending = ending
         self._clock = clock
         self._new_token = new_token
@@ -146,8 +154,8 @@ class Creation:
             mode=job.route.mode.value,
             entry=reservation.entry,
         )
-        pending = tuple(intent.pending(row, job.route.lane) for row in new.decision.outbox)
-        return _Attempt(reservation, new, intent, timer, leash, pending)
+        births = self._directives.births(new.decision, job.route.lane, intent)
+        return _Attempt(reservation, new, intent, timer, leash, births)
 
     async def _write(
         self, attempt: _Attempt, limits: Limits, standing: _Standing
@@ -156,7 +164,7 @@ class Creation:
         job, job_id = attempt.job, attempt.job.job_id
         wanted = shares(job.tenant_id, job.route.mode, job_id, limits)
         try:
-            counts = await self._slots.counts(job_id, wanted)
+            await self._slots.look(job_id, wanted)
         except Saturated:
             # Perhaps by those who create under this very entry, which wins over the limits.
             if await self._standing(job.tenant_id, attempt.reservation.entry) == standing:
@@ -166,35 +174,41 @@ class Creation:
         if standing.entry is None and not await self._entries.insert(attempt.reservation):
             await self._indexes.drop(attempt.leash.place)
             return None
-        for share, count in zip(wanted, counts, strict=True):
-            if not await self._slots.take(job_id, share, count):
-                return await self._refused(attempt, share)
+        for share in wanted:
+            full = await self._slots.take(job_id, share)
+            if full is not None:
+                return await self._refused(attempt, full)
         return await self._insert(attempt)
 
     async def _insert(self, attempt: _Attempt) -> Created | None:
         job, job_id = attempt.job, attempt.job.job_id
         row = IndexRow(listed(job.tenant_id, job_id), {"job_id": job_id})
-        await self._indexes.announce([row, *attempt.pending])
+        announced = await self._indexes.announce([row, *attempt.pending])
         try:
-            etag = await self._jobs.write(job_id, attempt.operations())
+            written = await self._jobs.write(job_id, attempt.operations())
         except EntityExists:
             return await self._overtaken(attempt)
-        return Created(job_id, attempt.stored(etag))
+        return await self._created(attempt, written.etag, {**announced, **written.etags})
 
-    async def _refused(self, attempt: _Attempt, full: Share) -> Created | None:
+    async def _created(self, attempt: _Attempt, etag: str, etags: Etags) -> Created:
+        stored = attempt.stored(etag)
+        await self._directives.born(stored, attempt.births, etags)
+        return Created(attempt.job.job_id, stored)
+
+    async def _refused(self, attempt: _Attempt, full: Scope) -> Created | None:
         """There was room, and it is gone. Give back what was taken, unless a helper found room."""
         if not await self._jobs.entomb(attempt.job.job_id):
             return await self._overtaken(attempt)
         if await self._give_up(attempt):
             return None
-        raise Saturated(full.scope)
+        raise Saturated(full)
 
     async def _overtaken(self, attempt: _Attempt) -> Created | None:
         """There is a JOB row: this creator's own, a helper's, or a tombstone."""
         job_id, leash = attempt.job.job_id, attempt.leash
         head = await self._jobs.head(job_id)
         if head is not None and head.token == attempt.intent.token:
-            return Created(job_id, attempt.stored(head.etag))
+            return await self._created(attempt, head.etag, {})
         await self._indexes.withdraw(attempt.pending)
         if head is not None and head.job is not None:
             # The slots may have been taken once more after the job's end gave them back.

@@ -64,6 +64,8 @@ _PAGE = 100
 WAITING = frozenset({JobState.CANCELLING, JobState.PAUSING})
 """The states by which jobs can be found."""
 
+Etags = dict[Place, str | None]
+
 
 class Intent(NamedTuple):
     """A commit that is about to be made; it makes the index rows that announce it."""
@@ -81,7 +83,10 @@ class Intent(NamedTuple):
         row = keys.key(keys.moment(due.at), self.job_id, self.token)
         return self._row(Place(TIMERS, due.kind.value, row), due=due, **reach)
 
-    def pending(self, directive: DirectiveRow, lane: int) -> IndexRow:
+    def pending(
+        self, directive: DirectiveRow, lane: int, until: datetime | None = None
+    ) -> IndexRow:
+        """`until`: claimed at birth, for so long."""
         at = keys.moment(directive.created_at)
         place = Place(
             PENDING,
@@ -92,7 +97,7 @@ class Intent(NamedTuple):
             place,
             outbox_id=directive.outbox_id,
             due_at=directive.created_at,
-            until=None,
+            until=until,
             tries=0,
             error=None,
         )
@@ -151,10 +156,14 @@ class Indexes:
         self._tables = tables
         self._jobs = jobs
 
-    async def announce(self, rows: Iterable[IndexRow]) -> None:
+    async def announce(self, rows: Iterable[IndexRow]) -> Etags:
+        """The ETags of the rows; those that were there before are left out."""
+        etags: Etags = {}
         for (table, partition, row), values in rows:
             with suppress(EntityExists):
-                await self._tables.batch(table, partition, [Insert(row, values)])
+                (etag,) = await self._tables.batch(table, partition, [Insert(row, values)])
+                etags[Place(table, partition, row)] = etag
+        return etags
 
     async def drop(self, *places: Place) -> None:
         for table, partition, row in places:

@@ -2,8 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from lucius_contract import timeouts
 from lucius_contract.states import JobState
@@ -14,6 +15,7 @@ from lucius_orchestrator.adapters.ledger.tables.directives import Directives
 from lucius_orchestrator.adapters.ledger.tables.ending import Ending
 from lucius_orchestrator.adapters.ledger.tables.entries import Entries
 from lucius_orchestrator.adapters.ledger.tables.indexes import TIMERS, Indexes
+from lucius_orchestrator.adapters.ledger.tables.leading import Leading
 from lucius_orchestrator.adapters.ledger.tables.letters import Letters
 from lucius_orchestrator.adapters.ledger.tables.listing import Listing
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, JobPartitions
@@ -25,6 +27,7 @@ from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
+    ALL_LANES,
     Adopter,
     Claim,
     Created,
@@ -41,6 +44,8 @@ from lucius_orchestrator.ports.ledger import (
     Reservation,
     Stored,
 )
+
+AnswerT = TypeVar("AnswerT")
 
 
 def _new_token() -> str:
@@ -61,6 +66,7 @@ class TableLedger:
     ) -> None:
         self._tables = tables
         self._wakes: list[Callable[[], None]] = []
+        self._running: set[asyncio.Task[Any]] = set()
         self._jobs = jobs = JobPartitions(tables, clock)
         self._indexes = indexes = Indexes(tables, jobs)
         self._slots = Slots(tables)
@@ -69,8 +75,16 @@ class TableLedger:
         entries = Entries(tables)
         ending = Ending(indexes, entries, self._slots)
         self._directives = Directives(tables, jobs, indexes, clock=clock, backoff=dispatch_backoff)
+        self._leading = Leading(tables, clock=clock, owner=new_token())
         self._creation = Creation(
-            jobs, indexes, entries, self._slots, ending, clock=clock, new_token=new_token
+            jobs,
+            indexes,
+            entries,
+            self._slots,
+            self._directives,
+            ending,
+            clock=clock,
+            new_token=new_token,
         )
         self._commits = Commits(
             jobs,
@@ -87,7 +101,7 @@ class TableLedger:
     async def create(
         self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
     ) -> Created:
-        created = await self._creation.create(reservation, build, limits)
+        created = await self._finished(self._creation.create(reservation, build, limits))
         if created.stored is not None:
             self._wake()
         return created
@@ -98,7 +112,7 @@ class TableLedger:
     async def commit(
         self, stored: Stored, decision: Decision, claim: Claim | None = None
     ) -> Stored:
-        committed = await self._commits.commit(stored, decision, claim)
+        committed = await self._finished(self._commits.commit(stored, decision, claim))
         if decision.wakes_dispatcher:
             self._wake()
         return committed
@@ -107,7 +121,7 @@ class TableLedger:
         """Commits do not wait for each other."""
 
     async def reschedule(self, stored: Stored, due: Due | None = None) -> Stored:
-        return await self._commits.reschedule(stored, due)
+        return await self._finished(self._commits.reschedule(stored, due))
 
     async def find(self, tenant_id: str, entry: str) -> Found | None:
         return await self._creation.find(tenant_id, entry)
@@ -138,13 +152,24 @@ class TableLedger:
         return await self._retention.ended(before, limit)
 
     async def remove(self, stored: Stored) -> None:
-        await self._retention.remove(stored)
+        await self._finished(self._retention.remove(stored))
 
-    async def claim(self, kind: OutboxKind, size: int, lease: timedelta) -> list[Claim]:
-        return await self._directives.claim(kind, size, lease)
+    async def lead(self, lanes: Collection[int], lease: timedelta) -> frozenset[int]:
+        return await self._leading.lead(lanes, lease)
 
-    def adopt(self, _kind: OutboxKind, _lease: timedelta, _adopter: Adopter) -> Callable[[], None]:
-        return lambda: None
+    async def claim(
+        self,
+        kind: OutboxKind,
+        size: int,
+        lease: timedelta,
+        lanes: Collection[int] = ALL_LANES,
+    ) -> list[Claim]:
+        return await self._directives.claim(kind, size, lease, lanes)
+
+    def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
+        if kind is not OutboxKind.DIRECTIVE:
+            return lambda: None
+        return self._directives.adopt(lease, adopter)
 
     async def release(self, claims: Sequence[Claim]) -> None:
         await self._directives.release(claims)
@@ -190,7 +215,22 @@ class TableLedger:
             self._wakes.remove(wake)
 
     async def close(self) -> None:
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._leading.close()
         await self._tables.close()
+
+    async def _finished(self, verb: Coroutine[Any, Any, AnswerT]) -> AnswerT:
+        """What needs several calls is carried to its end also when nobody waits for it any more:
+        a caller that is cancelled would leave half of it to the repair."""
+        running = asyncio.create_task(verb)
+        self._running.add(running)
+        running.add_done_callback(self._forget)
+        return await asyncio.shield(running)
+
+    def _forget(self, done: "asyncio.Task[Any]") -> None:
+        self._running.discard(done)
+        if not done.cancelled():
+            done.exception()  # who waited has it; if nobody did, it is nobody's
 
     def _wake(self) -> None:
         for wake in list(self._wakes):

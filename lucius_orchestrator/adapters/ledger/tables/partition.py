@@ -14,7 +14,7 @@ stalled for long: its insert fails. A row in the table `graves`, written before 
 back to it when it may be pruned.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -52,7 +52,9 @@ ABSENT = ""
 RACES = 100
 """How often a write that others overtook is tried again. Each time, one of the others got on."""
 
-_MOST_STEPS = 100
+_MOST_ROWS = 100
+"""Of a job with its steps, and one more."""
+
 _EVENTS_IN_A_ROW = 10
 """One event in a row would not leave room for a burst of replies in a batch."""
 
@@ -100,6 +102,20 @@ class Head(NamedTuple):
         return self.job is not None and self.job.state in TERMINAL_JOB_STATES
 
 
+class Read(NamedTuple):
+    """A JOB row, and the job if it holds one."""
+
+    head: Head | None
+    stored: Stored | None
+
+
+class Written(NamedTuple):
+    """The new ETags: of the JOB row, and of all that were written."""
+
+    etag: str
+    etags: Mapping[Place, str | None]
+
+
 class OutboxRow(NamedTuple):
     etag: str
     row: DirectiveRow
@@ -117,13 +133,22 @@ class JobPartitions:
         return _head(row) if row else None
 
     async def load(self, job_id: str) -> Stored | None:
+        return (await self.read(job_id)).stored
+
+    async def read(self, job_id: str) -> Read:
+        """The job and its head, as of one moment."""
+        return _read(await self._tables.query(JOBS, keys.part(job_id), *AGGREGATE, _MOST_ROWS))
+
+    async def load_with_outbox(
+        self, job_id: str, outbox_id: str
+    ) -> tuple[Stored | None, OutboxRow | None]:
+        """The same with one of its directives."""
+        key = outbox_key(outbox_id)
         partition = keys.part(job_id)
-        rows = await self._tables.query(JOBS, partition, *AGGREGATE, _MOST_STEPS + 1)
-        head = _head(rows[0]) if rows and rows[0].key == JOB else None
-        if head is None or head.job is None or head.leash is None:
-            return None
-        aggregate = Aggregate(head.job, tuple(row.values["step"] for row in rows[1:]))
-        return Stored(aggregate, TableVersion(head.etag, head.leash), head.timer)
+        rows = await self._tables.query(JOBS, partition, *AGGREGATE, _MOST_ROWS, also=key)
+        if not rows or rows[-1].key != key:
+            return _read(rows).stored, None
+        return _read(rows[:-1]).stored, outbox_row(rows[-1])
 
     async def outbox(self, job_id: str, outbox_id: str) -> OutboxRow | None:
         row = await self._tables.get(JOBS, keys.part(job_id), outbox_key(outbox_id))
@@ -135,11 +160,14 @@ class JobPartitions:
         events = (event for row in rows for event in row.values["events"] if event.seq > after)
         return list(islice(events, limit))
 
-    async def write(self, job_id: str, operations: Sequence[Operation]) -> str:
-        """All rows or none; the first is JOB, whose new ETag is returned."""
-        (etag, *_) = await self._tables.batch(JOBS, keys.part(job_id), operations)
-        assert etag is not None, "JOB is written, not deleted"
-        return etag
+    async def write(self, job_id: str, operations: Sequence[Operation]) -> Written:
+        """All rows or none; the first is JOB."""
+        etags = await self._tables.batch(JOBS, keys.part(job_id), operations)
+        assert etags[0] is not None, "JOB is written, not deleted"
+        rows = zip(operations, etags, strict=True)
+        partition = keys.part(job_id)
+        places = {Place(JOBS, partition, operation.row): etag for operation, etag in rows}
+        return Written(etags[0], places)
 
     async def fence(self, job_id: str, base: str) -> None:
         """See to it that no commit on top of `base` can come any more: it came, or never will."""
@@ -171,7 +199,7 @@ class JobPartitions:
 
     async def _touch(self, job_id: str, etag: str) -> None:
         with suppress(EtagMismatch, NotFound):
-            await self.write(job_id, [Merge(JOB, {}, etag)])
+            await self.write(job_id, [Merge(JOB, {"fenced_at": self._clock()}, etag)])
 
 
 def _head(row: Row) -> Head:
@@ -186,6 +214,14 @@ def _head(row: Row) -> Head:
         value("tenant_id", ""),
         value("entry", ""),
     )
+
+
+def _read(rows: Sequence[Row]) -> Read:
+    head = _head(rows[0]) if rows and rows[0].key == JOB else None
+    if head is None or head.job is None or head.leash is None:
+        return Read(head, None)
+    aggregate = Aggregate(head.job, tuple(row.values["step"] for row in rows[1:]))
+    return Read(head, Stored(aggregate, TableVersion(head.etag, head.leash), head.timer))
 
 
 def outbox_row(row: Row) -> OutboxRow:

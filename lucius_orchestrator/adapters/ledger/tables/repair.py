@@ -78,7 +78,7 @@ class Repairs:
         return done
 
     async def _mend(self, row: IndexRow) -> Repair | None:
-        base: str | None = row.values["base"]
+        base: str | None = row.values.get("base")
         if base is None or await self._indexes.stands(row) or self._is_fresh(row):
             return None
         await self._jobs.fence(row.values["job_id"], base)

@@ -101,9 +101,15 @@ class Tables(Protocol):
         """One row, or None."""
 
     async def query(
-        self, table: str, partition: str, first: str, end: str, limit: int
+        self,
+        table: str,
+        partition: str,
+        first: str,
+        end: str,
+        limit: int,
+        also: str | None = None,
     ) -> list[Row]:
-        """Rows of one partition with `first` <= key < `end`, in order."""
+        """Rows of one partition with `first` <= key < `end`, in order, and the row `also`."""
 
     async def scan(self, table: str, after: tuple[str, str], end: str, limit: int) -> list[Row]:
         """Rows of several partitions in the order of (partition, key): those behind `after`, in
@@ -160,7 +166,7 @@ class MemoryTables:
     ) -> list[str | None]:
         if self.before is not None or self._closed:
             await self._announce(Call("batch", table, partition, tuple(operations)))
-        _check_batch(partition, operations)
+        check_batch(partition, operations)
         partitions = self._shelf.tables.setdefault(table, {})
         rows = partitions.get(partition) or _Partition()
         for operation in operations:
@@ -179,7 +185,13 @@ class MemoryTables:
         return rows.rows.get(row) if rows else None
 
     async def query(
-        self, table: str, partition: str, first: str, end: str, limit: int
+        self,
+        table: str,
+        partition: str,
+        first: str,
+        end: str,
+        limit: int,
+        also: str | None = None,
     ) -> list[Row]:
         if self.before is not None or self._closed:
             await self._announce(Call("query", table, partition))
@@ -188,7 +200,10 @@ class MemoryTables:
             return []
         place = bisect_left(rows.keys, first)
         stop = min(bisect_left(rows.keys, end), place + limit)
-        return [rows.rows[key] for key in rows.keys[place:stop]]
+        keys = rows.keys[place:stop]
+        if also in rows.rows and also not in keys:
+            keys = sorted([*keys, also])[:limit]
+        return [rows.rows[key] for key in keys]
 
     async def scan(self, table: str, after: tuple[str, str], end: str, limit: int) -> list[Row]:
         if self.before is not None or self._closed:
@@ -231,7 +246,7 @@ class MemoryTables:
         return etag
 
 
-def _check_batch(partition: str, operations: Sequence[Operation]) -> None:
+def check_batch(partition: str, operations: Sequence[Operation]) -> None:
     if not 1 <= len(operations) <= BATCH_LIMIT:
         raise ValueError(f"a batch has 1 to {BATCH_LIMIT} operations, not {len(operations)}")
     keys = {operation.row for operation in operations}
