@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.ids import JOB_RANDOM_BYTES, LEASE_BYTES, new_job_id, new_lease_id
 from lucius_contract.messages import Reply
-from lucius_contract.states import JobState
+from lucius_contract.states import JobState, StepState
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.domain.creation import new_job
 from lucius_orchestrator.domain.decide import decide
@@ -104,6 +104,8 @@ class LedgerEngine:
         self.ledger = ledger
         self.world = world
         self.telemetry = telemetry or Telemetry()
+        self.dispatches = False
+        """Whether this process sends directives: a dispatcher that is made for it says so."""
         self._settings = settings or EngineSettings()
         self._recent = RecentJobs(self._settings.recent_bytes)
         self._mailboxes = Mailboxes(self._apply_all, ledger.ready)
@@ -128,7 +130,7 @@ class LedgerEngine:
         )
         if created is None:
             return await self._earlier(request)
-        self._recent.put(created)
+        self.remember(created)
         self.telemetry.submitted()
         job = created.aggregate.job
         return Submission(job.job_id, job.state, duplicate=False)
@@ -172,8 +174,12 @@ class LedgerEngine:
         return stored
 
     def remember(self, stored: Stored) -> None:
-        """The job as somebody has just read it."""
-        self._recent.put(stored)
+        """The job as it was just read or committed. One whose directive another process will send
+        is not worth it: the next event will find it changed."""
+        if self.dispatches or stored.aggregate.active.state is not StepState.DISPATCHING:
+            self._recent.put(stored)
+        else:
+            self._recent.drop(stored.aggregate.job.job_id)
 
     def recall(self, job_id: str) -> Stored | None:
         """The job as this process has last seen it; another may have moved it since."""
@@ -207,7 +213,7 @@ class LedgerEngine:
             except Conflict as conflict:
                 self._recent.drop(job_id)
                 if conflict.found is not None:
-                    self._recent.put(conflict.found)
+                    self.remember(conflict.found)
                 self.telemetry.conflict()
         raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
 
@@ -228,7 +234,7 @@ class LedgerEngine:
             for event, decision in zip(events, decisions, strict=True):
                 if decision.writes:
                     self.telemetry.committed(type(event).__name__, decision, stored.aggregate)
-        self._recent.put(stored)
+        self.remember(stored)
         left = iter(decisions)
         return [Applied(list(islice(left, len(letter.events))), stored) for letter in letters]
 

@@ -79,6 +79,7 @@ class Dispatcher:
         settings: DispatcherSettings | None = None,
         reply_address: ReplyAddress | None = None,
     ) -> None:
+        engine.dispatches = True
         self._engine = engine
         self._bus = bus
         self._settings = settings or DispatcherSettings()
@@ -89,6 +90,7 @@ class Dispatcher:
         self._stopped.set()
         self._batches: set[asyncio.Task[None]] = set()
         self._adopted: deque[Claim] = deque()
+        self._is_asked_to_look = False
         self._claim_at = 0.0
         self._lanes = frozenset[int]()
         self._lead_at = datetime.min.replace(tzinfo=UTC)
@@ -100,10 +102,11 @@ class Dispatcher:
 
     def take(self, claims: Sequence[Claim]) -> None:
         self._adopted.extend(claims)
-        self.wake()
+        self._woken.set()
 
     def wake(self) -> None:
         """Look for directives now."""
+        self._is_asked_to_look = True
         self._woken.set()
 
     async def stop(self) -> None:
@@ -136,7 +139,7 @@ class Dispatcher:
         while not self._stopping or self._adopted:
             self._woken.clear()  # before the claim: what is committed after it wakes us again
             is_full = len(self._batches) >= self._settings.concurrency
-            claims = [] if is_full else self._given() or await self._claim()
+            claims = [] if is_full else self._given() or await self._claim_if_due()
             if claims:
                 batch = tasks.create_task(self._deliver(claims))
                 self._batches.add(batch)
@@ -146,7 +149,7 @@ class Dispatcher:
 
     def _ended(self, batch: asyncio.Task[None]) -> None:
         self._batches.discard(batch)
-        self.wake()
+        self._woken.set()
 
     def _given(self) -> list[Claim]:
         """Rows that were claimed at birth; now and then none, so that others have their turn."""
@@ -156,11 +159,22 @@ class Dispatcher:
         count = min(len(self._adopted), self._settings.batch_size)
         return [self._adopted.popleft() for _ in range(count)]
 
+    async def _claim_if_due(self) -> list[Claim]:
+        """Looking costs: it is done when somebody says so, when there was more than could be taken,
+        and now and then."""
+        is_due = asyncio.get_running_loop().time() >= self._claim_at
+        if not is_due and not self._is_asked_to_look:
+            return []
+        claims = await self._claim()
+        self._is_asked_to_look |= len(claims) == self._settings.batch_size
+        return claims
+
     async def _claim(self) -> list[Claim]:
         settings, loop = self._settings, asyncio.get_running_loop()
         self._claim_at = loop.time() + settings.poll_interval.total_seconds()
+        self._is_asked_to_look = False  # before: what is committed meanwhile asks again
         if self._adopted:
-            self.wake()
+            self._woken.set()
         try:
             lanes = await self._led_lanes()
             if not lanes:

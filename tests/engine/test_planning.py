@@ -237,6 +237,8 @@ def test_a_tenant_is_one_segment_of_its_folder_whatever_it_is_called(tenant_id: 
         ("Acme & Co", "Acme%20%26%20Co"),
         ("...a", "...a"),
         ("..", "%252E%252E"),
+        ("Acme Co.", "Acme%2520Co%252E"),
+        ("a.b.", "a%252Eb%252E"),
         ("a/b", "a%252Fb"),
         ("a\\b", "a%255Cb"),
         ("a%2Fb", "a%25252Fb"),

@@ -89,12 +89,14 @@ class Directives:
         *,
         clock: Callable[[], datetime],
         backoff: Delays,
+        wake: Callable[[], None],
     ) -> None:
         self._tables = tables
         self._jobs = jobs
         self._indexes = indexes
         self._clock = clock
         self._backoff = backoff
+        self._wake = wake
         self._held: dict[Place, Hold] = {}
         self._adoption: _Adoption | None = None
 
@@ -129,8 +131,8 @@ class Directives:
             births.append(Birth(row, intent.pending(row, lane, until)))
         return births
 
-    async def born(self, stored: Stored, births: Iterable[Birth], etags: Etags) -> None:
-        """They are there; give them to who wanted them."""
+    async def born(self, stored: Stored, births: Sequence[Birth], etags: Etags) -> None:
+        """They are there: give them to who wanted them, or let them be looked for."""
         claims = []
         for row, (place, values) in births:
             if values["until"] is not None:
@@ -138,11 +140,13 @@ class Directives:
                 hold = Hold(place, values["until"], etags.get(place), etags.get(outbox))
                 self._held[place] = hold
                 claims.append(_claim_of(row, hold, stored))
-        if self._adoption is not None and claims:
+        if claims and self._adoption is not None:
             self._adoption.adopter.take(claims)
         elif claims:
             with suppress(LedgerUnavailable):
                 await self.release(claims)  # who wanted them has gone meanwhile
+        if len(claims) < len(births) or self._adoption is None:
+            self._wake()
 
     async def backlog(self) -> dict[int, int]:
         """By the index, which names a directive from before its commit until it is published."""

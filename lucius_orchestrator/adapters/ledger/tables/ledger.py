@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from lucius_contract import timeouts
+from lucius_contract.audit import EventType
 from lucius_contract.states import JobState
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.commits import Commits
@@ -74,7 +75,9 @@ class TableLedger:
         self._listing = Listing(tables, jobs)
         entries = Entries(tables)
         ending = Ending(indexes, entries, self._slots)
-        self._directives = Directives(tables, jobs, indexes, clock=clock, backoff=dispatch_backoff)
+        self._directives = Directives(
+            tables, jobs, indexes, clock=clock, backoff=dispatch_backoff, wake=self._wake
+        )
         self._leading = Leading(tables, clock=clock, owner=new_token())
         self._creation = Creation(
             jobs,
@@ -101,10 +104,7 @@ class TableLedger:
     async def create(
         self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
     ) -> Created:
-        created = await self._finished(self._creation.create(reservation, build, limits))
-        if created.stored is not None:
-            self._wake()
-        return created
+        return await self._finished(self._creation.create(reservation, build, limits))
 
     async def load(self, job_id: str) -> Stored | None:
         return await self._jobs.load(job_id)
@@ -113,7 +113,7 @@ class TableLedger:
         self, stored: Stored, decision: Decision, claim: Claim | None = None
     ) -> Stored:
         committed = await self._finished(self._commits.commit(stored, decision, claim))
-        if decision.wakes_dispatcher:
+        if any(event.type is EventType.DISPATCH_WOKEN for event in decision.events):
             self._wake()
         return committed
 

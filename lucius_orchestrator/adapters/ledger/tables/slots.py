@@ -78,8 +78,15 @@ class Slots:
 
     async def look(self, job_id: str, wanted: Sequence[Share]) -> None:
         """`Saturated` if a job would not get its slots now."""
-        for share in wanted:
-            full = await self._counter(share.partition).full(job_id, share)
+        counters = [self._counter(share.partition) for share in wanted]
+        for counter, share in zip(counters, wanted, strict=True):
+            if await counter.may_be_full(share):
+                break
+        else:
+            return
+        # Which one is reported is a matter of their order, and of what is so now.
+        for counter, share in zip(counters, wanted, strict=True):
+            full = await counter.surely_full(job_id, share)
             if full is not None:
                 raise Saturated(full)
 
@@ -143,11 +150,22 @@ class _Counter:
     def is_busy(self) -> bool:
         return self._writer is not None
 
-    async def full(self, job_id: str, share: Share) -> Scope | None:
-        """What leaves no room for a job that has not been counted yet."""
-        if _without_room(share, self._known or await self._refreshed()) is None:
-            return None
-        return await self._surely_full(job_id, share)
+    async def may_be_full(self, share: Share) -> bool:
+        """By what is known, which others may have changed."""
+        return _without_room(share, self._known or await self._refreshed()) is not None
+
+    async def surely_full(self, job_id: str, share: Share) -> Scope | None:
+        """None: there is room, or the job was counted before. Of a full count, both are only known
+        together if it did not move in between."""
+        count = await self._refreshed()
+        for _ in range(RACES):
+            full = _without_room(share, count)
+            if full is None or await self._holds(job_id):
+                return None
+            before, count = count, await self._refreshed()
+            if before == count:
+                return full
+        raise LedgerUnavailable(f"too many jobs begin and end at once in {self._partition}")
 
     async def change(self, job_id: str, share: Share, by: int) -> Scope | None:
         change = _Change(job_id, share, by, asyncio.get_running_loop().create_future())
@@ -226,25 +244,12 @@ class _Counter:
             elif fit:
                 self._waiting.append(change)  # it may fit, or not, when these were written
             else:
-                full = await self._surely_full(change.job_id, change.share)
+                full = await self.surely_full(change.job_id, change.share)
                 if full is not None:
                     change.settle(full)
                 else:
                     fit.append(change)
         return fit
-
-    async def _surely_full(self, job_id: str, share: Share) -> Scope | None:
-        """None: there is room, or the job was counted before. Of a full count, both are only known
-        together if it did not move in between."""
-        count = await self._refreshed()
-        for _ in range(RACES):
-            full = _without_room(share, count)
-            if full is None or await self._holds(job_id):
-                return None
-            before, count = count, await self._refreshed()
-            if before == count:
-                return full
-        raise LedgerUnavailable(f"too many jobs begin and end at once in {self._partition}")
 
     async def _refreshed(self) -> Count:
         self._known = await _read(self._tables, self._partition)
