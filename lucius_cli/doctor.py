@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -12,8 +12,18 @@ from lucius_cli.output import JsonFlag, Table, print_json, print_table, say
 
 if TYPE_CHECKING:
     from lucius_cli.client import Api
+    from lucius_sdk.settings import ServiceSettings
 
 _OK = 200
+_OF_A_SERVICE = frozenset(
+    {
+        "LUCIUS_SERVICE",
+        "LUCIUS_DEDUP_STORE",
+        "LUCIUS_BLOB_CONNECTION",
+        "LUCIUS_BLOB_ENDPOINT",
+        "LUCIUS_INPUT_ROOTS",
+    }
+)
 
 
 class Finding(NamedTuple):
@@ -24,7 +34,7 @@ class Finding(NamedTuple):
 
 def doctor(as_json: JsonFlag = False) -> None:
     """Say what works, what does not, and what to do next."""
-    findings = [*_here(os.environ), *_server(os.environ)]
+    findings = [*_here(os.environ), *_places_of_a_service(os.environ), *_server(os.environ)]
     fine = all(finding.ok for finding in findings)
     if as_json:
         print_json({"ok": fine, "checks": [finding._asdict() for finding in findings]})
@@ -59,6 +69,55 @@ def _here(environ: Mapping[str, str]) -> Iterator[Finding]:
         return
     for check in asyncio.run(diagnose(settings)):
         yield Finding(*check)
+
+
+def _places_of_a_service(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """What the variables of a service name, where one is set: its workspace and its dedup store."""
+    if not _OF_A_SERVICE & environ.keys():
+        return
+    from lucius_cli.environment import problem_lines
+    from lucius_sdk.settings import SettingsError, load_settings
+
+    try:
+        settings = load_settings(environ)
+    except SettingsError as error:
+        for line in problem_lines(error):
+            yield Finding("service", ok=False, detail=line)
+        return
+    yield _looked_at("workspace", settings.workspace_root, lambda: _look_at_workspace(settings))
+    place = settings.dedup_store.reveal().partition(":")[0]
+    yield _looked_at("dedup store", place, lambda: asyncio.run(_look_at_store(settings)))
+
+
+def _looked_at(name: str, place: str, look: Callable[[], None]) -> Finding:
+    from lucius_sdk.error_model import StepError
+    from lucius_sdk.idempotency_store import StoreError
+
+    try:
+        look()
+    except (StepError, StoreError, ValueError) as error:
+        return Finding(name, ok=False, detail=f"{place}: {error}")
+    return Finding(name, ok=True, detail=f"{place} can be used")
+
+
+def _look_at_workspace(settings: "ServiceSettings") -> None:
+    from lucius_sdk.workspace_io import open_storages
+
+    storages = open_storages(settings.workspace_root, settings.input_roots, blobs=settings.blobs)
+    try:
+        storages.check()
+    finally:
+        storages.close()
+
+
+async def _look_at_store(settings: "ServiceSettings") -> None:
+    from lucius_sdk.idempotency_store.opening import open_store
+
+    store = open_store(settings.dedup_store.reveal(), tables=settings.tables, blobs=settings.blobs)
+    try:
+        await store.check()
+    finally:
+        await store.close()
 
 
 def _server(environ: Mapping[str, str]) -> Iterator[Finding]:

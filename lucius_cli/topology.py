@@ -81,12 +81,13 @@ def apply(
 
 
 def _wanted(settings: "Settings") -> "Topology":
-    from lucius_orchestrator.adapters.registry import YamlRegistry
     from lucius_orchestrator.adapters.registry.problems import RegistryError
+    from lucius_orchestrator.bootstrap.parts import real_world
+    from lucius_orchestrator.bootstrap.protocol_source import read_once
     from lucius_orchestrator.bootstrap.topology import topology_of
 
     try:
-        return topology_of(YamlRegistry(settings.protocols_dir, settings.step_policy).load())
+        return topology_of(asyncio.run(read_once(settings, real_world().clock)).snapshot)
     except RegistryError as error:
         raise EnvironmentFailed(str(error)) from error
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
+from lucius_azure.table_names import physical_name
 from lucius_contract.errors import ContractError
 from lucius_contract.refs import LOCAL_SCHEMES, RefPolicy, check_ref
 from lucius_settings.hosts import address_of, is_loopback
@@ -63,6 +64,21 @@ def _read_database(text: str) -> Secret:
 
 
 DATABASE_URL = Kind("a url that begins with postgresql:// or postgres://", _read_database)
+
+
+def _read_table_name(text: str) -> str:
+    try:
+        physical_name(text)
+    except ValueError as error:
+        raise must(TABLE_NAME.rule, text) from error
+    return text
+
+
+TABLE_NAME = Kind(
+    "a name with 3 to 63 letters and digits, a letter first, other than tables; what else it holds"
+    " is left out",
+    _read_table_name,
+)
 
 
 def _read_root(text: str) -> str:

@@ -8,6 +8,7 @@ from lucius_orchestrator.settings.addresses import (
     BASE_URL,
     DATABASE_URL,
     PROTECTED_URL,
+    TABLE_NAME,
     places,
 )
 from lucius_orchestrator.settings.settings import LogFormat, StorageBackend
@@ -23,9 +24,16 @@ from lucius_settings.kinds import (
     seconds,
     whole,
 )
+from lucius_settings.storage_accounts import STORAGE_CONNECTION, storage_endpoint
 
 _SHORTEST = timedelta(milliseconds=1)
 _HOUR = timedelta(hours=1)
+
+
+def _table(variable: str, field: str, default: str, of: str) -> SettingInfo:
+    what = f"The table of {of}, with the backend `azure_tables`."
+    return SettingInfo(variable, field, TABLE_NAME, default, what)
+
 
 STORAGE = (
     SettingInfo(
@@ -50,6 +58,27 @@ STORAGE = (
         "The PostgreSQL database. Required with the backend `postgres`.",
         secret=True,
     ),
+    SettingInfo(
+        "LUCIUS_TABLE_CONNECTION",
+        "table_connection",
+        STORAGE_CONNECTION,
+        None,
+        "The storage account of the backend `azure_tables`, with a key or a shared access"
+        " signature.",
+        secret=True,
+    ),
+    SettingInfo(
+        "LUCIUS_TABLE_ENDPOINT",
+        "table_endpoint",
+        storage_endpoint("table"),
+        None,
+        "The same account by its address, with the managed identity of the process instead of a"
+        " key.",
+    ),
+    _table("LUCIUS_LEDGER_TABLE", "ledger_table", "lucius_ledger", "the jobs"),
+    _table("LUCIUS_IDEMPOTENCY_TABLE", "idempotency_table", "job-idempotency", "the entries"),
+    _table("LUCIUS_JOB_INDEX_TABLE", "job_index_table", "job-index", "the lists of jobs"),
+    _table("LUCIUS_INFLIGHT_TABLE", "inflight_table", "job-inflight", "the jobs in flight"),
     SettingInfo(
         "LUCIUS_RETENTION_DAYS",
         "retention",

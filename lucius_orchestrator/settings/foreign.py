@@ -19,17 +19,11 @@ def _idle(variable: str, reason: str, secret: bool = False) -> SettingInfo:
 
 
 _ONE_LEDGER = "Jobs and steps lie together in the ledger and have no tables of their own."
-_TABLES = "Belongs to the ledger on Azure Tables, which is not part of this release."
 _INVOKER = "Belongs to the invoker, which is not part of this release."
 _TEMPORAL = "Belongs to the Temporal engine, which is not part of this release."
 IDLE = (
     _idle("LUCIUS_JOBS_TABLE", _ONE_LEDGER),
     _idle("LUCIUS_STEPS_TABLE", _ONE_LEDGER),
-    _idle("LUCIUS_LEDGER_TABLE", _TABLES),
-    _idle("LUCIUS_IDEMPOTENCY_TABLE", _TABLES),
-    _idle("LUCIUS_JOB_INDEX_TABLE", _TABLES),
-    _idle("LUCIUS_INFLIGHT_TABLE", _TABLES),
-    _idle("LUCIUS_TABLE_CONNECTION", _TABLES, secret=True),
     _idle("LUCIUS_INVOKER_URL", _INVOKER),
     _idle("LUCIUS_TEMPORAL_ADDRESS", _TEMPORAL),
     _idle("LUCIUS_TEMPORAL_NAMESPACE", _TEMPORAL),
@@ -47,6 +41,10 @@ ELSEWHERE = (
     _elsewhere("LUCIUS_LANES", "Of a service: the lanes that it serves."),
     _elsewhere("LUCIUS_INPUT_ROOTS", "Of a service: folders that it may read from."),
     _elsewhere("LUCIUS_DEDUP_STORE", "Of a service: where it remembers what it has done."),
+    _elsewhere(
+        "LUCIUS_BLOB_CONNECTION", "Of a service: the account whose blobs it uses.", secret=True
+    ),
+    _elsewhere("LUCIUS_BLOB_ENDPOINT", "Of a service: the same, for its identity."),
     _elsewhere("LUCIUS_CONCURRENCY", "Of a service: how many directives it works on at once."),
     _elsewhere("LUCIUS_ACK_SECONDS", "Of a service: how soon it sends an ACK."),
     _elsewhere("LUCIUS_GRACE_SECONDS", "Of a service: how long it may take to stop."),

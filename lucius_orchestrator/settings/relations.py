@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from os.path import abspath
 from pathlib import Path
 
+from lucius_azure.table_names import physical_name
 from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES
 from lucius_orchestrator.settings.settings import StorageBackend
 from lucius_settings.hosts import is_loopback
 from lucius_settings.problems import SettingProblem
 from lucius_settings.reading import Values
+
+_TABLES = ("ledger_table", "idempotency_table", "job_index_table", "inflight_table")
 
 
 def contradictions(values: Values) -> Iterator[SettingProblem]:
@@ -18,6 +21,7 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
         yield SettingProblem(
             "LUCIUS_DATABASE_URL", "is required with LUCIUS_STORAGE_BACKEND=postgres"
         )
+    yield from _table_contradictions(values)
     if values.get("auth") is False and not is_loopback(values.get("host", "localhost")):
         yield SettingProblem(
             "LUCIUS_AUTH",
@@ -33,8 +37,37 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
             "LUCIUS_SERVICEBUS_NAMESPACE",
             "must not be set beside LUCIUS_SERVICEBUS_CONNECTION: a key or an identity, not both",
         )
+    if values.get("app_configuration_connection") and values.get("app_configuration_endpoint"):
+        yield SettingProblem(
+            "LUCIUS_APP_CONFIGURATION_ENDPOINT",
+            "must not be set beside LUCIUS_APP_CONFIGURATION_CONNECTION: a key or an identity, not"
+            " both",
+        )
     yield from _token_contradictions(values)
     yield from _length_contradictions(values)
+
+
+def _table_contradictions(values: Values) -> Iterator[SettingProblem]:
+    if values.get("table_connection") and values.get("table_endpoint"):
+        yield SettingProblem(
+            "LUCIUS_TABLE_ENDPOINT",
+            "must not be set beside LUCIUS_TABLE_CONNECTION: a key or an identity, not both",
+        )
+    if values.get("storage_backend") is not StorageBackend.AZURE_TABLES:
+        return
+    if not _given(values, "table_connection") and not _given(values, "table_endpoint"):
+        yield SettingProblem(
+            "LUCIUS_TABLE_CONNECTION",
+            "is required with LUCIUS_STORAGE_BACKEND=azure_tables, unless LUCIUS_TABLE_ENDPOINT is"
+            " set",
+        )
+    names = [values.get(field) for field in _TABLES]
+    if None not in names and len({physical_name(str(name)) for name in names}) < len(names):
+        yield SettingProblem(
+            "LUCIUS_LEDGER_TABLE",
+            "must differ from the names of the other tables in its letters and digits, and they"
+            " from each other",
+        )
 
 
 def _token_contradictions(values: Values) -> Iterator[SettingProblem]:
@@ -66,6 +99,13 @@ def in_vain(values: Values) -> Iterator[str]:
             "LUCIUS_DATABASE_URL changes nothing while LUCIUS_STORAGE_BACKEND is"
             f" {values['storage_backend']}"
         )
+    if (values["table_connection"] or values["table_endpoint"]) and (
+        values["storage_backend"] is not StorageBackend.AZURE_TABLES
+    ):
+        yield (
+            "LUCIUS_TABLE_CONNECTION and LUCIUS_TABLE_ENDPOINT change nothing while"
+            f" LUCIUS_STORAGE_BACKEND is {values['storage_backend']}"
+        )
     if (values["jwt_issuer"] or values["jwt_audience"]) and not values["jwks_url"]:
         yield (
             "LUCIUS_JWT_ISSUER and LUCIUS_JWT_AUDIENCE change nothing while LUCIUS_JWKS_URL is not"
@@ -73,6 +113,20 @@ def in_vain(values: Values) -> Iterator[str]:
         )
     if values["webhook_keys"] and not values["webhook_hosts"]:
         yield "LUCIUS_WEBHOOK_KEYS changes nothing while LUCIUS_WEBHOOK_HOSTS is not set"
+    yield from _registry_in_vain(values)
+
+
+def _registry_in_vain(values: Values) -> Iterator[str]:
+    names = ("LUCIUS_APP_CONFIGURATION_CONNECTION", "LUCIUS_APP_CONFIGURATION_ENDPOINT")
+    given = (values["app_configuration_connection"], values["app_configuration_endpoint"])
+    named = [name for name, value in zip(names, given, strict=True) if value]
+    if named and values["protocols_dir"]:
+        yield f"LUCIUS_PROTOCOLS_DIR changes nothing while {named[0]} is set"
+    if not named and (values["app_configuration_label"] or values["app_configuration_sentinel"]):
+        yield (
+            "LUCIUS_APP_CONFIGURATION_LABEL and LUCIUS_APP_CONFIGURATION_SENTINEL change nothing"
+            f" while {' or '.join(names)} is not set"
+        )
 
 
 def completed(values: Values) -> Values:
@@ -84,5 +138,6 @@ def completed(values: Values) -> Values:
         "api_keys_file": data_dir / "keys.json",
         "workspace_root": Path(abspath(data_dir), "workspace").as_uri(),
         "refs.schemes": LOCAL_SCHEMES if local else REMOTE_SCHEMES,
+        "app_configuration_sentinel": f"{values['app_configuration_prefix']}sentinel",
     }
     return values | {field: value for field, value in derived.items() if values[field] is None}

@@ -13,6 +13,7 @@ from lucius_settings.secret import Secret
 class StorageBackend(StrEnum):
     SQLITE = "sqlite"
     POSTGRES = "postgres"
+    AZURE_TABLES = "azure_tables"
     MEMORY = "memory"
 
 
@@ -33,6 +34,12 @@ class Settings:
     storage_backend: StorageBackend
     data_dir: Path
     database_url: Secret | None
+    table_connection: Secret | None
+    table_endpoint: str | None
+    ledger_table: str
+    idempotency_table: str
+    job_index_table: str
+    inflight_table: str
     host: str
     port: int
     auth: bool
@@ -44,6 +51,12 @@ class Settings:
     callback_keys: tuple[Secret, ...]
     reply_via: ReplyVia
     protocols_dir: Path | None
+    app_configuration_connection: Secret | None
+    app_configuration_endpoint: str | None
+    app_configuration_label: str | None
+    app_configuration_prefix: str
+    app_configuration_sentinel: str
+    app_configuration_refresh: timedelta
     system: str
     workspace_root: str
     refs: RefPolicy
@@ -67,6 +80,11 @@ class Settings:
     servicebus_namespace: str | None
     bus_port: int
     warnings: tuple[str, ...]
+
+    @property
+    def uses_app_configuration(self) -> bool:
+        """Whether protocols come from there, and not from files."""
+        return bool(self.app_configuration_connection or self.app_configuration_endpoint)
 
     @property
     def shares_bus(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lucius_orchestrator.settings import bus, deployment, foreign, work
+from lucius_orchestrator.settings import bus, deployment, foreign, registry, work
 from lucius_settings.info import SettingInfo
 
 GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
@@ -11,6 +11,7 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Callers": deployment.CALLERS,
     "Replies": deployment.REPLIES,
     "Protocols, workspace and refs": work.PLACES,
+    "App Configuration": registry.APP_CONFIGURATION,
     "Webhooks": deployment.WEBHOOKS,
     "Limits": work.LIMITS,
     "Times and tries": work.TRIES,

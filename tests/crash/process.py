@@ -5,6 +5,7 @@ import random
 import sys
 from datetime import timedelta
 
+from lucius_azure.storage import StorageAccount
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_orchestrator.bootstrap import Part, real_world, running
 from lucius_orchestrator.engine.engine import LedgerEngine
@@ -14,6 +15,7 @@ from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
 from lucius_orchestrator.sweepers.sweeper import SweepSettings
+from lucius_settings.secret import Secret
 from tests.crash.jobs import SNAPSHOT, envelope
 from tests.crash.shared_bus import SharedBus
 
@@ -25,6 +27,11 @@ async def open_ledger(backend: str, address: str) -> Ledger:
         from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 
         return await SqliteLedger.open(address)
+    if backend == "azure_tables":
+        from lucius_orchestrator.adapters.ledger.azure_tables import AzureTablesLedger
+
+        account = StorageAccount(Secret(address))
+        return await AzureTablesLedger.open(account, grace=timedelta(seconds=2))
     from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
 
     return await PostgresLedger.open(address)

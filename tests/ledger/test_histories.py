@@ -7,7 +7,15 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.ledger.backends import Backend, Clock, MemoryBackend, PostgresBackend, SqliteBackend
+from tests.azurite import Azurite
+from tests.ledger.backends import (
+    AzureTablesBackend,
+    Backend,
+    Clock,
+    MemoryBackend,
+    PostgresBackend,
+    SqliteBackend,
+)
 from tests.ledger.histories import Histories, Opener
 
 
@@ -55,3 +63,15 @@ def test_random_histories_on_postgres(postgres_uri: str) -> None:
         return backend
 
     play(open_backend, 15)
+
+
+def test_random_histories_on_azure_tables(azure_storage: Azurite) -> None:
+    names = itertools.count(1)
+
+    async def open_backend(clock: Clock) -> Backend:
+        name = f"histories{next(names)}"
+        backend = AzureTablesBackend(clock, azure_storage.connection, name)
+        await backend.start()
+        return backend
+
+    play(open_backend, 3)

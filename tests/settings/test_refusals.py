@@ -16,6 +16,7 @@ from lucius_settings.kinds import PATH, TEXT
 
 READ = [info for info in SETTINGS if info.use is Use.READ]
 KEY = "k" * 32
+IDENTIFIED = "Id=a;Secret=YSBrZXk="
 SIGNED = "SharedAccessKeyName=name;SharedAccessKey=abc"
 
 
@@ -28,6 +29,7 @@ def refused(environ: Mapping[str, str]) -> tuple[SettingProblem, ...]:
 SECONDS = ("soon", "-1", "1e3", "1.2345", "3.", "31622401", "٣")
 WHOLE = ("many", "-1", "1.5", "+1", "1_000", "9" * 16)
 SWITCH = ("yes", "true", "1", "on off")
+TABLE = ("ab", "1abc", "tables", "-_-", "x" * 64)
 CHOICE = ("other", "sqlite,postgres")
 PLACES = ("https://files.example", "files.example:443", "a/b", "*", "a,,b", ",", "user@host", "a b")
 URLS = (
@@ -42,6 +44,12 @@ URLS = (
 WRONG: dict[str, tuple[str, ...]] = {
     "LUCIUS_STORAGE_BACKEND": CHOICE,
     "LUCIUS_DATABASE_URL": ("mysql://db/lucius", "lucius.db"),
+    "LUCIUS_TABLE_CONNECTION": ("AccountName=a", "https://a.table.core.windows.net"),
+    "LUCIUS_TABLE_ENDPOINT": ("http://a.table.core.windows.net", "AccountName=a;AccountKey=b"),
+    "LUCIUS_LEDGER_TABLE": TABLE,
+    "LUCIUS_IDEMPOTENCY_TABLE": TABLE,
+    "LUCIUS_JOB_INDEX_TABLE": TABLE,
+    "LUCIUS_INFLIGHT_TABLE": TABLE,
     "LUCIUS_RETENTION_DAYS": (*WHOLE, "0", "36501"),
     "LUCIUS_HOST": ("http://host", "host:80", "[::1]", "a b", "-", "a/b"),
     "LUCIUS_PORT": (*WHOLE, "65536"),
@@ -53,6 +61,36 @@ WRONG: dict[str, tuple[str, ...]] = {
     "LUCIUS_REPLY_VIA": CHOICE,
     "LUCIUS_CALLBACK_BASE_URL": (*URLS, "https://host/?a=b", "https://host/?", "https://host/#a"),
     "LUCIUS_CALLBACK_KEYS": ("short", f"{KEY},short", f"{KEY},", ",".join([KEY] * 11)),
+    "LUCIUS_APP_CONFIGURATION_CONNECTION": (
+        "https://lucius.azconfig.io",
+        "Endpoint=https://lucius.azconfig.io",
+        "Endpoint=https://lucius.azconfig.io;Id=a",
+        f"Endpoint=;{IDENTIFIED}",
+        f"Endpoint=lucius.azconfig.io;{IDENTIFIED}",
+        f"Endpoint=http://lucius.azconfig.io;{IDENTIFIED}",
+        f"Endpoint=https://lucius.azconfig.io/kv;{IDENTIFIED}",
+        f"Endpoint=https://lucius.azconfig.io?a=b;{IDENTIFIED}",
+        f"Endpoint=https://user:word@lucius.azconfig.io;{IDENTIFIED}",
+        f"Endpoint=https://lucius.azconfig.io:port;{IDENTIFIED}",
+        f"Endpoint=https://lucius.azconfig.io;{IDENTIFIED};Id=b",
+        f"Endpoint=https://lucius.azconfig.io;{IDENTIFIED};Colour=red",
+        "Endpoint=https://lucius.azconfig.io;Id=a;Secret=b",
+        "Endpoint=https://lucius.azconfig.io;Id=a;Secret=not base 64",
+    ),
+    "LUCIUS_APP_CONFIGURATION_ENDPOINT": (
+        "lucius.azconfig.io",
+        "http://lucius.azconfig.io",
+        "http://127.0.0.1:8483",
+        "https://",
+        "https://lucius.azconfig.io/kv",
+        "https://lucius.azconfig.io?a=b",
+        "https://user@lucius.azconfig.io",
+        f"Endpoint=https://lucius.azconfig.io;{IDENTIFIED}",
+    ),
+    "LUCIUS_APP_CONFIGURATION_LABEL": ("*", "prod,staging", "a\\b", "-a", "a b", "a" * 129),
+    "LUCIUS_APP_CONFIGURATION_PREFIX": ("lucius", "lucius:*", ":", ".a:", "a%:", "a" * 128 + ":"),
+    "LUCIUS_APP_CONFIGURATION_SENTINEL": ("*", "a,b", "a%b", ".a", "a" * 257),
+    "LUCIUS_APP_CONFIGURATION_REFRESH_SECONDS": (*SECONDS, "0", "0.5", "86401"),
     "LUCIUS_SYSTEM": ("a/b", "..", "-a", "a" * 65, "a b"),
     "LUCIUS_WORKSPACE_ROOT": (
         "/srv/work",
@@ -148,7 +186,11 @@ def test_what_cannot_be_printed_is_refused_everywhere(info: SettingInfo, strange
     ("variable", "text", "message"),
     [
         ("LUCIUS_PORT", "99999", "must be a whole number from 0 to 65535, got '99999'"),
-        ("LUCIUS_STORAGE_BACKEND", "mysql", "must be one of sqlite, postgres, memory, got 'mysql'"),
+        (
+            "LUCIUS_STORAGE_BACKEND",
+            "mysql",
+            "must be one of sqlite, postgres, azure_tables, memory, got 'mysql'",
+        ),
         ("LUCIUS_ALLOW_PRIVATE_ADDRESSES", "yes", "must be on or off, got 'yes'"),
         (
             "LUCIUS_LEASE_SECONDS",

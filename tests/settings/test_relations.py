@@ -9,10 +9,16 @@ from lucius_orchestrator.settings import SETTINGS, SettingsError, Use, load_sett
 KEY = "k" * 32
 JWKS = {"LUCIUS_JWKS_URL": "https://login.example/keys"}
 POSTGRES = {"LUCIUS_STORAGE_BACKEND": "postgres"}
+TABLES = {"LUCIUS_STORAGE_BACKEND": "azure_tables"}
+ACCOUNT = {"LUCIUS_TABLE_CONNECTION": "AccountName=lucius;AccountKey=YSBrZXk="}
 HOOKS = {"LUCIUS_WEBHOOK_HOSTS": "hooks.example"}
 BUS = {
     "LUCIUS_SERVICEBUS_CONNECTION": "Endpoint=sb://bus.example/;SharedAccessKeyName=a;"
     "SharedAccessKey=b"
+}
+CONFIGURATION = {
+    "LUCIUS_APP_CONFIGURATION_CONNECTION": "Endpoint=https://lucius.azconfig.io;Id=a;"
+    "Secret=YSBrZXk="
 }
 EVERYWHERE = {"LUCIUS_HOST": "0.0.0.0"}  # noqa: S104
 
@@ -32,6 +38,27 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
         (
             POSTGRES,
             {"LUCIUS_DATABASE_URL": "is required with LUCIUS_STORAGE_BACKEND=postgres"},
+        ),
+        (
+            TABLES,
+            {
+                "LUCIUS_TABLE_CONNECTION": "is required with LUCIUS_STORAGE_BACKEND=azure_tables,"
+                " unless LUCIUS_TABLE_ENDPOINT is set"
+            },
+        ),
+        (
+            ACCOUNT | {"LUCIUS_TABLE_ENDPOINT": "https://lucius.table.core.windows.net"},
+            {
+                "LUCIUS_TABLE_ENDPOINT": "must not be set beside LUCIUS_TABLE_CONNECTION: a key or"
+                " an identity, not both"
+            },
+        ),
+        (
+            TABLES | ACCOUNT | {"LUCIUS_INFLIGHT_TABLE": "job_index"},
+            {
+                "LUCIUS_LEDGER_TABLE": "must differ from the names of the other tables in its"
+                " letters and digits, and they from each other"
+            },
         ),
         (
             EVERYWHERE | {"LUCIUS_AUTH": "off"},
@@ -71,6 +98,13 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
             },
         ),
         (
+            CONFIGURATION | {"LUCIUS_APP_CONFIGURATION_ENDPOINT": "https://lucius.azconfig.io"},
+            {
+                "LUCIUS_APP_CONFIGURATION_ENDPOINT": "must not be set beside"
+                " LUCIUS_APP_CONFIGURATION_CONNECTION: a key or an identity, not both"
+            },
+        ),
+        (
             {"LUCIUS_LEASE_SECONDS": "7201"},
             {
                 "LUCIUS_LEASE_SECONDS": "is longer than LUCIUS_STEP_RESULT_TIMEOUT_SECONDS; it must"
@@ -89,6 +123,8 @@ def test_what_does_not_go_together_is_refused(
     "environ",
     [
         POSTGRES | {"LUCIUS_DATABASE_URL": "postgresql:///lucius"},
+        TABLES | ACCOUNT,
+        TABLES | {"LUCIUS_TABLE_ENDPOINT": "https://lucius.table.core.windows.net"},
         {"LUCIUS_AUTH": "off"},
         {"LUCIUS_AUTH": "off", "LUCIUS_HOST": "::1"},
         EVERYWHERE | {"LUCIUS_AUTH": "on"},
@@ -97,6 +133,8 @@ def test_what_does_not_go_together_is_refused(
         {"LUCIUS_LEASE_SECONDS": "60", "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": "60"},
         BUS,
         {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"},
+        CONFIGURATION | {"LUCIUS_APP_CONFIGURATION_LABEL": "prod"},
+        {"LUCIUS_APP_CONFIGURATION_ENDPOINT": "https://lucius.azconfig.io"},
     ],
     ids=lambda environ: "+".join(environ),
 )
@@ -134,6 +172,11 @@ def test_a_wrong_value_was_set_all_the_same(environ: Mapping[str, str], wrong: s
             "LUCIUS_DATABASE_URL changes nothing while LUCIUS_STORAGE_BACKEND is sqlite",
         ),
         (
+            ACCOUNT,
+            "LUCIUS_TABLE_CONNECTION and LUCIUS_TABLE_ENDPOINT change nothing while"
+            " LUCIUS_STORAGE_BACKEND is sqlite",
+        ),
+        (
             {"LUCIUS_JWT_ISSUER": "login"},
             "LUCIUS_JWT_ISSUER and LUCIUS_JWT_AUDIENCE change nothing while LUCIUS_JWKS_URL is not"
             " set",
@@ -141,6 +184,23 @@ def test_a_wrong_value_was_set_all_the_same(environ: Mapping[str, str], wrong: s
         (
             {"LUCIUS_WEBHOOK_KEYS": KEY},
             "LUCIUS_WEBHOOK_KEYS changes nothing while LUCIUS_WEBHOOK_HOSTS is not set",
+        ),
+        (
+            CONFIGURATION | {"LUCIUS_PROTOCOLS_DIR": "config"},
+            "LUCIUS_PROTOCOLS_DIR changes nothing while LUCIUS_APP_CONFIGURATION_CONNECTION is set",
+        ),
+        (
+            {
+                "LUCIUS_APP_CONFIGURATION_ENDPOINT": "https://lucius.azconfig.io",
+                "LUCIUS_PROTOCOLS_DIR": "config",
+            },
+            "LUCIUS_PROTOCOLS_DIR changes nothing while LUCIUS_APP_CONFIGURATION_ENDPOINT is set",
+        ),
+        (
+            {"LUCIUS_APP_CONFIGURATION_LABEL": "prod"},
+            "LUCIUS_APP_CONFIGURATION_LABEL and LUCIUS_APP_CONFIGURATION_SENTINEL change nothing"
+            " while LUCIUS_APP_CONFIGURATION_CONNECTION or LUCIUS_APP_CONFIGURATION_ENDPOINT is not"
+            " set",
         ),
         (
             {"LUCIUS_STORAGE_BACKND": "postgres"},

@@ -25,19 +25,25 @@ GOOD = {
     "LUCIUS_CALLBACK_KEYS": KEYS,
     "LUCIUS_WEBHOOK_HOSTS": "hooks.example",
     "LUCIUS_WEBHOOK_KEYS": KEYS,
-    "LUCIUS_TABLE_CONNECTION": f"AccountKey={WORD}",
+    "LUCIUS_TABLE_CONNECTION": f"AccountName=lucius;AccountKey={WORD}aa",
     "LUCIUS_SERVICEBUS_CONNECTION": "Endpoint=sb://bus.example/;SharedAccessKeyName=root;"
     f"SharedAccessKey={WORD}",
+    "LUCIUS_APP_CONFIGURATION_CONNECTION": "Endpoint=https://lucius.azconfig.io;Id=root;"
+    f"Secret={WORD}aa",
     "LUCIUS_BUS_KEYS": f"root={WORD}",
     "LUCIUS_API_KEY": f"lk_{WORD}",
     "LUCIUS_DATABASE_URI": f"postgresql://lucius:{WORD}@db/lucius",
 }
 BAD = {
+    "LUCIUS_TABLE_CONNECTION": f"AccountKey={WORD}",
+    "LUCIUS_TABLE_ENDPOINT": f"AccountName=lucius;AccountKey={WORD}",
     "LUCIUS_DATABASE_URL": f"mysql://lucius:{WORD}@db/lucius",
     "LUCIUS_CALLBACK_KEYS": WORD,
     "LUCIUS_WEBHOOK_KEYS": f"{KEYS},{KEYS}",
     "LUCIUS_SERVICEBUS_CONNECTION": f"Endpoint=sb://bus.example/;SharedAccessKey={WORD}",
     "LUCIUS_SERVICEBUS_NAMESPACE": f"Endpoint=sb://bus.example/;SharedAccessKey={WORD}",
+    "LUCIUS_APP_CONFIGURATION_CONNECTION": f"Endpoint=https://lucius.azconfig.io;Secret={WORD}",
+    "LUCIUS_APP_CONFIGURATION_ENDPOINT": f"Endpoint=https://lucius.azconfig.io;Secret={WORD}",
 }
 MISPLACED = (
     f"https://lucius:{WORD}@host/path",

@@ -20,12 +20,16 @@ from lucius_orchestrator.settings import (
     Use,
     load_settings,
 )
+from lucius_settings.app_configuration import endpoint_of as app_configuration_endpoint
 from lucius_settings.connections import endpoint_of
 from lucius_settings.kinds import in_seconds, seconds
 
 KEY, OLD_KEY = "k" * 32, "o" * 40
 KEYED = "SharedAccessKeyName=local;SharedAccessKey=abc=="
 CONNECTION = f"Endpoint=sb://127.0.0.1:5672;{KEYED};UseDevelopmentEmulator=true;"
+IDENTIFIED = "Id=1-l0;Secret=YSBrZXk="
+CONFIGURATION = f"Endpoint=https://lucius.azconfig.io;{IDENTIFIED}"
+ACCOUNT = "DefaultEndpointsProtocol=https;AccountName=lucius;AccountKey=YSBrZXk="
 READ = [info for info in SETTINGS if info.use is Use.READ]
 
 
@@ -37,6 +41,12 @@ def test_nothing_set_is_one_machine_for_itself(
         storage_backend=StorageBackend.SQLITE,
         data_dir=Path(".lucius"),
         database_url=None,
+        table_connection=None,
+        table_endpoint=None,
+        ledger_table="lucius_ledger",
+        idempotency_table="job-idempotency",
+        job_index_table="job-index",
+        inflight_table="job-inflight",
         host="127.0.0.1",
         port=8080,
         auth=False,
@@ -48,6 +58,12 @@ def test_nothing_set_is_one_machine_for_itself(
         callback_keys=(),
         reply_via=ReplyVia.HTTP,
         protocols_dir=None,
+        app_configuration_connection=None,
+        app_configuration_endpoint=None,
+        app_configuration_label=None,
+        app_configuration_prefix="lucius:",
+        app_configuration_sentinel="lucius:sentinel",
+        app_configuration_refresh=timedelta(seconds=30),
         system="lucius",
         workspace_root=f"{tmp_path.as_uri()}/.lucius/workspace",
         refs=RefPolicy(schemes=LOCAL_SCHEMES),
@@ -78,6 +94,15 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_STORAGE_BACKEND": ("memory", StorageBackend.MEMORY),
     "LUCIUS_DATA_DIR": ("/srv/lucius", Path("/srv/lucius")),
     "LUCIUS_DATABASE_URL": ("postgresql://u:p@db/lucius", Secret("postgresql://u:p@db/lucius")),
+    "LUCIUS_TABLE_CONNECTION": (ACCOUNT, Secret(ACCOUNT)),
+    "LUCIUS_TABLE_ENDPOINT": (
+        "https://lucius.table.core.windows.net/",
+        "https://lucius.table.core.windows.net",
+    ),
+    "LUCIUS_LEDGER_TABLE": ("our_ledger", "our_ledger"),
+    "LUCIUS_IDEMPOTENCY_TABLE": ("our-entries", "our-entries"),
+    "LUCIUS_JOB_INDEX_TABLE": ("OurIndex", "OurIndex"),
+    "LUCIUS_INFLIGHT_TABLE": ("ourinflight1", "ourinflight1"),
     "LUCIUS_RETENTION_DAYS": ("7", timedelta(days=7)),
     "LUCIUS_HOST": ("0.0.0.0", "0.0.0.0"),  # noqa: S104
     "LUCIUS_PORT": ("0", 0),
@@ -93,6 +118,15 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_CALLBACK_BASE_URL": ("https://lucius.example/api/", "https://lucius.example/api"),
     "LUCIUS_CALLBACK_KEYS": (f"{KEY}, {OLD_KEY}", (Secret(KEY), Secret(OLD_KEY))),
     "LUCIUS_PROTOCOLS_DIR": ("protocols", Path("protocols")),
+    "LUCIUS_APP_CONFIGURATION_CONNECTION": (CONFIGURATION, Secret(CONFIGURATION)),
+    "LUCIUS_APP_CONFIGURATION_ENDPOINT": (
+        "https://lucius.azconfig.io/",
+        "https://lucius.azconfig.io",
+    ),
+    "LUCIUS_APP_CONFIGURATION_LABEL": ("eu/prod", "eu/prod"),
+    "LUCIUS_APP_CONFIGURATION_PREFIX": ("team/lucius/", "team/lucius/"),
+    "LUCIUS_APP_CONFIGURATION_SENTINEL": ("team/changed", "team/changed"),
+    "LUCIUS_APP_CONFIGURATION_REFRESH_SECONDS": ("60", timedelta(minutes=1)),
     "LUCIUS_SYSTEM": ("lucius-2", "lucius-2"),
     "LUCIUS_WORKSPACE_ROOT": ("az://work/jobs", "az://work/jobs"),
     "LUCIUS_REF_SCHEMES": ("https, AZ", frozenset({"https", "az"})),
@@ -120,7 +154,11 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_SERVICEBUS_NAMESPACE": ("bus.servicebus.windows.net", "bus.servicebus.windows.net"),
     "LUCIUS_BUS_PORT": ("0", 0),
 }
-NOT_WITH_THE_OTHERS = "LUCIUS_SERVICEBUS_NAMESPACE"
+NOT_WITH_THE_OTHERS = (
+    "LUCIUS_SERVICEBUS_NAMESPACE",
+    "LUCIUS_APP_CONFIGURATION_ENDPOINT",
+    "LUCIUS_TABLE_ENDPOINT",
+)
 
 
 def test_every_value_that_can_be_set_is_tried_here() -> None:
@@ -129,8 +167,11 @@ def test_every_value_that_can_be_set_is_tried_here() -> None:
 
 
 def test_every_variable_sets_its_own_field() -> None:
-    environ = {variable: text for variable, (text, _) in GIVEN.items()}
-    del environ[NOT_WITH_THE_OTHERS]
+    environ = {
+        variable: text
+        for variable, (text, _) in GIVEN.items()
+        if variable not in NOT_WITH_THE_OTHERS
+    }
     settings = load_settings(environ)
     for info in READ:
         if info.variable in environ and info.field is not None:
@@ -150,9 +191,12 @@ def test_a_bus_is_shared_when_one_is_named(environ: Mapping[str, str], is_shared
     assert load_settings(environ).shares_bus is is_shared
 
 
-def test_the_namespace_sets_its_own_field_alone() -> None:
-    text, value = GIVEN[NOT_WITH_THE_OTHERS]
-    assert load_settings({NOT_WITH_THE_OTHERS: text}).servicebus_namespace == value
+@pytest.mark.parametrize("variable", NOT_WITH_THE_OTHERS)
+def test_what_stands_for_a_key_sets_its_own_field_alone(variable: str) -> None:
+    text, value = GIVEN[variable]
+    (info,) = [info for info in READ if info.variable == variable]
+    assert info.field is not None
+    assert attrgetter(info.field)(load_settings({variable: text})) == value
 
 
 @pytest.mark.parametrize(
@@ -172,6 +216,47 @@ def test_a_connection_string_says_where_the_bus_is(text: str, endpoint: str) -> 
     assert connection is not None
     assert connection.reveal() == text
     assert endpoint_of(connection) == endpoint
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        (CONFIGURATION, "https://lucius.azconfig.io"),
+        (f"{IDENTIFIED};Endpoint=https://Lucius.AzConfig.io/;", "https://lucius.azconfig.io"),
+        (f"endpoint=https://lucius.azconfig.io:443;{IDENTIFIED}", "https://lucius.azconfig.io"),
+        (f"Endpoint=http://127.0.0.1:8483/;{IDENTIFIED}", "http://127.0.0.1:8483"),
+        (f"Endpoint=http://[::1]:8483;{IDENTIFIED}", "http://[::1]:8483"),
+        (f"Endpoint=http://localhost:80;{IDENTIFIED}", "http://localhost"),
+    ],
+)
+def test_a_connection_string_of_app_configuration_gets_the_form_that_its_client_signs(
+    text: str, endpoint: str
+) -> None:
+    settings = load_settings({"LUCIUS_APP_CONFIGURATION_CONNECTION": text})
+    connection = settings.app_configuration_connection
+    assert connection is not None
+    assert connection.reveal() == f"Endpoint={endpoint};{IDENTIFIED}"
+    assert app_configuration_endpoint(connection) == endpoint
+
+
+def test_the_sentinel_stands_below_the_prefix_unless_it_is_set() -> None:
+    settings = load_settings({"LUCIUS_APP_CONFIGURATION_PREFIX": "orders."})
+    assert settings.app_configuration_sentinel == "orders.sentinel"
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_used"),
+    [
+        ({}, False),
+        ({"LUCIUS_APP_CONFIGURATION_PREFIX": "orders."}, False),
+        ({"LUCIUS_APP_CONFIGURATION_CONNECTION": CONFIGURATION}, True),
+        ({"LUCIUS_APP_CONFIGURATION_ENDPOINT": "https://lucius.azconfig.io"}, True),
+    ],
+)
+def test_app_configuration_is_used_when_one_is_named(
+    environ: Mapping[str, str], is_used: bool
+) -> None:
+    assert load_settings(environ).uses_app_configuration is is_used
 
 
 def test_the_way_of_replying_is_part_of_the_policy_of_steps() -> None:

@@ -1,4 +1,4 @@
-"""What an answer of the service means, and when it is worth another try."""
+"""What an answer of the service means to a ledger."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -12,16 +12,19 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import TableTransactionError
 
+from lucius_azure.faults import code_of, is_forbidden, told
 from lucius_orchestrator.adapters.ledger.tables.store import (
     EntityExists,
     EtagMismatch,
+    Insert,
     NotFound,
     Operation,
     StoreError,
     StoreUnavailable,
 )
+from lucius_orchestrator.ports.ledger import LedgerUnavailable, TooLarge
 
-FAULTS = (AzureError, OSError, TimeoutError, ValueError)
+FAULTS = (AzureError, OSError, ValueError)
 """What calls of the client may raise; `ValueError` is among what it makes of answers."""
 
 _CONDITIONS: dict[int, type[StoreError]] = {
@@ -29,55 +32,39 @@ _CONDITIONS: dict[int, type[StoreError]] = {
     HTTPStatus.PRECONDITION_FAILED: EtagMismatch,
     HTTPStatus.NOT_FOUND: NotFound,
 }
-_PASSING = frozenset(
-    {
-        HTTPStatus.REQUEST_TIMEOUT,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        HTTPStatus.BAD_GATEWAY,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        HTTPStatus.GATEWAY_TIMEOUT,
-    }
-)
-_TABLE_CODES = frozenset({"TableNotFound", "TableBeingDeleted", "TableAlreadyExists"})
+_OF_TABLES = frozenset({"TableNotFound", "TableBeingDeleted"})
+_TOO_LARGE = frozenset({HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 
 
 def condition(error: BaseException, operations: Sequence[Operation]) -> StoreError | None:
     """The condition of a batch that did not hold, if that is what it was refused for."""
-    if not isinstance(error, HttpResponseError) or code_of(error) in _TABLE_CODES:
+    if not operations or not isinstance(error, HttpResponseError) or is_of_the_table(error):
         return None
     if isinstance(error, TableTransactionError):
         meaning = _CONDITIONS.get(error.status_code or 0)
         return meaning(operations[error.index].row) if meaning else None
+    (operation,) = operations
     if isinstance(error, ResourceExistsError):
-        return EntityExists(operations[0].row)
+        return EntityExists(operation.row)
     if isinstance(error, ResourceModifiedError):
-        return EtagMismatch(operations[0].row)
-    return NotFound(operations[0].row) if isinstance(error, ResourceNotFoundError) else None
+        return EtagMismatch(operation.row)
+    # What is not found where something is inserted is the table.
+    is_row = isinstance(error, ResourceNotFoundError) and not isinstance(operation, Insert)
+    return NotFound(operation.row) if is_row else None
 
 
-def is_passing(error: BaseException) -> bool:
-    """Throttling, a server that is busy or moving, a connection that broke: another try may do."""
-    if isinstance(error, HttpResponseError):
-        return error.status_code in _PASSING
-    return isinstance(error, AzureError | OSError | TimeoutError)
+def is_of_the_table(error: HttpResponseError) -> bool:
+    """It is the table that is missing, not the row."""
+    return code_of(error) in _OF_TABLES
 
 
-def asked_to_wait(error: BaseException | None) -> float:
-    """Seconds, by the header Retry-After; 0 if it does not say."""
-    headers = getattr(getattr(error, "response", None), "headers", {})
-    try:
-        return max(0.0, float(headers.get("Retry-After", 0)))
-    except (TypeError, ValueError):
-        return 0.0  # a date: Azure sends seconds
-
-
-def unavailable(error: BaseException) -> StoreUnavailable:
+def unavailable(error: BaseException) -> LedgerUnavailable:
     """Without the request, which may carry a signature."""
-    if isinstance(error, HttpResponseError):
-        return StoreUnavailable(f"Azure Tables answered {error.status_code} {code_of(error)}")
-    return StoreUnavailable(f"Azure Tables: {type(error).__name__}")
-
-
-def code_of(error: HttpResponseError) -> str:
-    return str(getattr(error, "error_code", None) or error.reason or "")
+    if isinstance(error, HttpResponseError) and error.status_code in _TOO_LARGE:
+        return TooLarge("the job is larger than the 4 MiB that Azure Tables takes at once")
+    if is_forbidden(error):
+        return StoreUnavailable(
+            f"Azure Tables refuses this process ({told(error)}): give it the role Storage Table"
+            " Data Contributor, or a key or signature that may read and write tables"
+        )
+    return StoreUnavailable(f"Azure Tables: {told(error)}")

@@ -17,6 +17,7 @@ _NAMED_AFTER_THE_LEDGER = (
     indexes.STATES,
     indexes.ENDED,
     indexes.LETTERS,
+    indexes.WEBHOOKS,
     partition.GRAVES,
 )
 

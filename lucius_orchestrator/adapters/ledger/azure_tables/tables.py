@@ -8,22 +8,23 @@ not there is nothing.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from azure.core import MatchConditions
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.data.tables import TableEntity, UpdateMode
 from azure.data.tables.aio import TableClient, TableServiceClient
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_delay
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay
 from tenacity.wait import wait_random_exponential
 
+from lucius_azure.faults import asked_to_wait, is_forbidden, is_passing
 from lucius_azure.storage import AsyncOpened
 from lucius_orchestrator.adapters.ledger.azure_tables.faults import (
     FAULTS,
-    asked_to_wait,
     condition,
-    is_passing,
+    is_of_the_table,
     unavailable,
 )
 from lucius_orchestrator.adapters.ledger.azure_tables.properties import (
@@ -41,6 +42,7 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     StoreUnavailable,
     check_batch,
 )
+from lucius_orchestrator.ports.ledger import TooLarge
 
 _PATIENCE = timedelta(seconds=15)
 _PAGE = 1000
@@ -95,7 +97,9 @@ class AzureTables:
         async def read() -> TableEntity | None:
             try:
                 return await self._clients[table].get_entity(partition, row)
-            except ResourceNotFoundError:
+            except ResourceNotFoundError as error:
+                if is_of_the_table(error):
+                    raise
                 return None
 
         entity = await self._answered(read)
@@ -135,9 +139,14 @@ class AzureTables:
 
     async def _create(self, client: TableClient) -> None:
         async def create() -> None:
-            await self._opened.client.create_table_if_not_exists(client.table_name)
+            with suppress(ResourceExistsError):
+                await client.create_table()
 
-        await self._answered(create)
+        try:
+            await self._answered(create)
+        except StoreUnavailable as error:
+            if error.__cause__ is None or not is_forbidden(error.__cause__):
+                raise  # who may not make tables may still use those that are there
 
     async def _found(self, table: str, query: str, limit: int) -> list[Row]:
         """A page may come with less than there is, even with nothing, and a way to the next."""
@@ -166,7 +175,7 @@ class AzureTables:
         retrying = AsyncRetrying(
             retry=retry_if_exception(is_passing),
             wait=_pause,
-            stop=stop_after_delay(self._patience),
+            stop=stop_before_delay(self._patience),
             sleep=self._sleep,
             reraise=True,
         )
@@ -177,8 +186,9 @@ class AzureTables:
 
 
 def _pause(state: RetryCallState) -> float:
+    """What the service asks for, if it does; else a growing pause."""
     error = state.outcome.exception() if state.outcome else None
-    return max(asked_to_wait(error), _PAUSE(state))
+    return (asked_to_wait(error) if error else None) or _PAUSE(state)
 
 
 def _request(partition: str, operation: Operation) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -189,9 +199,9 @@ def _request(partition: str, operation: Operation) -> tuple[str, dict[str, Any],
     is_merge = isinstance(operation, Merge)
     properties = to_properties(operation.values, whole=not is_merge)
     if size_of(properties) > ENTITY_LIMIT:
-        raise StoreUnavailable(
+        raise TooLarge(
             f"the row {operation.row} of {partition} is larger than the 1 MiB that Azure Tables"
-            " allows: use less payload, or a ledger in PostgreSQL"
+            " allows"
         )
     if isinstance(operation, Insert):
         return "create", {**entity, **properties}, {}
