@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from docs.generator.markdown import codes, events_table, metrics_table, page, table
+from lucius_orchestrator.adapters.registry import events as registry
 from lucius_orchestrator.api import edge
 from lucius_orchestrator.bootstrap import serving, topology_keeper
 from lucius_orchestrator.observability import tables
@@ -29,6 +30,7 @@ def operations_page() -> str:
             (
                 *serving.EVENTS,
                 *topology_keeper.EVENTS,
+                *registry.EVENTS,
                 *edge.EVENTS,
                 *tables.EVENTS,
                 *security.EVENTS,

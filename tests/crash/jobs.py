@@ -18,25 +18,22 @@ LIMIT = 300
 """Jobs in flight at a time."""
 
 SERVICES = ("first", "second", "third")
-_POLICY = StepPolicy(
-    ack_timeout=timedelta(seconds=3),
-    lease=timedelta(seconds=6),
-    max_attempts=30,
-    backoff=(timedelta(milliseconds=100),),
-    dispatch_backoff=(timedelta(milliseconds=200),),
-    stale_dispatch=timedelta(seconds=3),
-    reply_via=ReplyVia.BUS,
-)
-_PROTOCOL = ProtocolDefinition(
-    "crash",
-    "1",
-    "CRASH",
-    (),
-    tuple(ProtocolStep(name.upper(), name, {"type": "object"}, _POLICY) for name in SERVICES),
-)
-SNAPSHOT = Snapshot(
-    {"crash": _PROTOCOL}, {"CRASH": _PROTOCOL}, {}, GlobalConfig(max_inflight=LIMIT)
-)
+
+
+def snapshot(patience: float = 1) -> Snapshot:
+    """`patience`: how many times as long everything may take."""
+    policy = StepPolicy(
+        ack_timeout=timedelta(seconds=3) * patience,
+        lease=timedelta(seconds=6) * patience,
+        max_attempts=30,
+        backoff=(timedelta(milliseconds=100),),
+        dispatch_backoff=(timedelta(milliseconds=200),),
+        stale_dispatch=timedelta(seconds=3) * patience,
+        reply_via=ReplyVia.BUS,
+    )
+    steps = tuple(ProtocolStep(name.upper(), name, {"type": "object"}, policy) for name in SERVICES)
+    protocol = ProtocolDefinition("crash", "1", "CRASH", (), steps)
+    return Snapshot({"crash": protocol}, {"CRASH": protocol}, {}, GlobalConfig(max_inflight=LIMIT))
 
 
 def envelope(number: int) -> Envelope:

@@ -12,11 +12,12 @@ from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_request
 from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
 from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
+from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
 from lucius_orchestrator.sweepers.sweeper import SweepSettings
 from lucius_settings.secret import Secret
-from tests.crash.jobs import SNAPSHOT, envelope
+from tests.crash.jobs import envelope, snapshot
 from tests.crash.shared_bus import SharedBus
 
 _FULL = (ErrorCode.GLOBAL_SATURATED, ErrorCode.UNAVAILABLE)
@@ -49,7 +50,7 @@ async def accepted(engine: LedgerEngine, request: Request) -> bool:
     return True
 
 
-async def submit_all(engine: LedgerEngine, jobs: int) -> None:
+async def submit_all(engine: LedgerEngine, jobs: int, protocols: Snapshot) -> None:
     """In an order of its own, so that the processes meet at some and not at others."""
     order = list(range(jobs))
     random.shuffle(order)
@@ -58,7 +59,7 @@ async def submit_all(engine: LedgerEngine, jobs: int) -> None:
     async def submit(number: int) -> None:
         request = plan_request(
             envelope(number),
-            SNAPSHOT,
+            protocols,
             PlanSettings("file:///workspace"),
             correlation_id="crash",
             traceparent="00-" + "1" * 32 + "-" + "1" * 16 + "-01",
@@ -73,6 +74,7 @@ async def submit_all(engine: LedgerEngine, jobs: int) -> None:
 
 
 async def main(backend: str, address: str, socket: str, jobs: int) -> None:
+    patience = 3 if backend == "azure_tables" else 1
     ledger = await open_ledger(backend, address)
     bus = await SharedBus.connect(socket)
     engine = LedgerEngine(ledger, real_world())
@@ -84,8 +86,8 @@ async def main(backend: str, address: str, socket: str, jobs: int) -> None:
             engine,
             bus,
             DispatcherSettings(
-                lease=timedelta(seconds=2),
-                publish_timeout=timedelta(seconds=1),
+                lease=timedelta(seconds=2) * patience,
+                publish_timeout=timedelta(seconds=1) * patience,
                 poll_interval=quick,
             ),
         ),
@@ -98,7 +100,7 @@ async def main(backend: str, address: str, socket: str, jobs: int) -> None:
     ]
     async with running(parts):
         print("ready", flush=True)
-        await submit_all(engine, jobs)
+        await submit_all(engine, jobs, snapshot(patience))
         await asyncio.Event().wait()
 
 

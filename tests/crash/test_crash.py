@@ -33,7 +33,7 @@ from tests.crash.service import UnreliableService
 from tests.crash.shared_bus import served
 from tests.ledger.view import job_ids
 
-JOBS = {"sqlite": 1000, "postgres": 1000, "azure_tables": 150}
+JOBS = {"sqlite": 1000, "postgres": 1000, "azure_tables": 60}
 """Each costs many requests to Azurite."""
 
 REPLICAS = 2

@@ -7,18 +7,19 @@ from lucius_contract.routing import Mode
 from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
 from lucius_orchestrator.adapters.ledger.tables import entries, indexes, keys, leading, slots
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, Place
-from lucius_orchestrator.adapters.ledger.tables.store import MemoryTables, Row
+from lucius_orchestrator.adapters.ledger.tables.store import MemoryTables, Row, Tables
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
 from lucius_orchestrator.domain.timers import next_due
 
-Check = Callable[[MemoryTables], Awaitable[None]]
+Check = Callable[[Tables], Awaitable[None]]
 
 
-async def rows_of(tables: MemoryTables, table: str) -> list[Row]:
-    return await tables.shared().scan(table, ("", ""), keys.END, 100_000)
+async def rows_of(tables: Tables, table: str) -> list[Row]:
+    unseen = tables.shared() if isinstance(tables, MemoryTables) else tables
+    return await unseen.scan(table, ("", ""), keys.END, 100_000)
 
 
-async def places(tables: MemoryTables, table: str) -> set[Place]:
+async def places(tables: Tables, table: str) -> set[Place]:
     """Of the rows that lead to a job: a lease on a lane leads nowhere."""
     rows = await rows_of(tables, table)
     return {Place(table, row.partition, row.key) for row in rows if row.partition != leading.LEASES}
@@ -42,7 +43,7 @@ class Rows:
         self._rows = rows
 
     @classmethod
-    async def read(cls, tables: MemoryTables) -> "Rows":
+    async def read(cls, tables: Tables) -> "Rows":
         return cls(await rows_of(tables, JOBS))
 
     @property
@@ -80,6 +81,16 @@ class Rows:
         return {self.heads[name].values["ended"] for name in self.jobs.keys() - self.in_flight}
 
     @property
+    def webhooks(self) -> set[str]:
+        """What the jobs that ended have to tell: how the keys of the rows end."""
+        return {
+            f"{self.heads[name].values['ended'].row.partition('!')[2]}!{position:02d}"
+            for name, job in self.jobs.items()
+            if name not in self.in_flight
+            for position, _ in enumerate(job.callback_urls)
+        }
+
+    @property
     def letter_places(self) -> set[Place]:
         return {row.values["index"] for row in self.letters}
 
@@ -114,12 +125,19 @@ class Rows:
         return Aggregate(self.jobs[name], tuple(steps))
 
 
-async def taken(tables: MemoryTables) -> Counter[tuple[str, str]]:
+async def taken(tables: Tables) -> Counter[tuple[str, str]]:
     rows = await rows_of(tables, slots.TABLE)
     return Counter((row.partition, row.values["job_id"]) for row in rows if row.key != "COUNT")
 
 
-async def never_too_little(tables: MemoryTables) -> None:
+async def webhooks(tables: Tables, *, announced: bool = False) -> set[str]:
+    """How the keys of the rows end; of those that depend on a job, if it is asked for."""
+    rows = await rows_of(tables, indexes.WEBHOOKS)
+    wanted = (row for row in rows if not announced or row.values["base"] is not None)
+    return {row.key.split("!", 2)[2] for row in wanted}
+
+
+async def never_too_little(tables: Tables) -> None:
     """Holds between any two calls of any writers."""
     rows = await Rows.read(tables)
     assert rows.leashes <= await places(tables, indexes.TIMERS)
@@ -133,16 +151,18 @@ async def never_too_little(tables: MemoryTables) -> None:
     await _slots_are_counted(tables)
 
 
-async def never_too_little_while_jobs_stay(tables: MemoryTables) -> None:
-    """What holds as long as no removal is under way, which begins with the entry."""
+async def never_too_little_while_jobs_stay(tables: Tables) -> None:
+    """What holds as long as no removal is under way, which begins with the entry, and nobody
+    delivers webhooks."""
     await never_too_little(tables)
     rows = await Rows.read(tables)
     assert not rows.orphans
     assert rows.ended <= await places(tables, indexes.ENDED)
     assert rows.entries.items() <= (await _entries(tables)).items()
+    assert rows.webhooks <= await webhooks(tables), "an end that nobody is told"
 
 
-async def nothing_too_much(tables: MemoryTables) -> None:
+async def nothing_too_much(tables: Tables) -> None:
     """Holds after a repair, if no writer is under way."""
     await never_too_little_while_jobs_stay(tables)
     rows = await Rows.read(tables)
@@ -152,9 +172,10 @@ async def nothing_too_much(tables: MemoryTables) -> None:
     assert rows.letter_places == await places(tables, indexes.LETTERS)
     assert rows.entries == await _entries(tables)
     assert rows.slots == await taken(tables), "a slot of no job in flight"
+    assert await webhooks(tables, announced=True) <= rows.webhooks
 
 
-async def _slots_are_counted(tables: MemoryTables) -> None:
+async def _slots_are_counted(tables: Tables) -> None:
     rows = await rows_of(tables, slots.TABLE)
     held = Counter(row.partition for row in rows if row.key != "COUNT")
     counted = {row.partition: row.values["jobs"] for row in rows if row.key == "COUNT"}
@@ -164,6 +185,6 @@ async def _slots_are_counted(tables: MemoryTables) -> None:
             assert row.values["jobs"] == sum(row.values.get(mode.value, 0) for mode in Mode)
 
 
-async def _entries(tables: MemoryTables) -> dict[str, str]:
+async def _entries(tables: Tables) -> dict[str, str]:
     rows = await rows_of(tables, entries.TABLE)
     return {row.partition: row.values["job_id"] for row in rows}

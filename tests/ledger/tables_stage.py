@@ -6,12 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from lucius_orchestrator.adapters.ledger.memory import MemoryLedger
 from lucius_orchestrator.adapters.ledger.tables import indexes
 from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
-from lucius_orchestrator.adapters.ledger.tables.store import Call, Hook, MemoryTables, Operation
+from lucius_orchestrator.adapters.ledger.tables.store import (
+    Call,
+    Hook,
+    MemoryTables,
+    Operation,
+    Tables,
+)
 from lucius_orchestrator.domain.timers import TimerKind, next_due
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError, Stored
 from tests.ledger.backends import Clock
@@ -31,17 +36,24 @@ class Crash(Exception):
     """The process is gone."""
 
 
+class SharedTables(Tables, Protocol):
+    """Tables that several processes use."""
+
+    def shared(self, before: Hook | None = None) -> Tables:
+        """Those of another process, which can be stopped before its calls."""
+
+
 class Store:
     """Tables with a ledger that is well, beside those that a test breaks."""
 
-    def __init__(self) -> None:
+    def __init__(self, tables: SharedTables | None = None) -> None:
         self.clock = Clock()
-        self.tables = MemoryTables()
+        self.tables = tables or MemoryTables()
         self.ledger = self.process()
         self.world = World(self.ledger, self.clock)
 
-    def process(self, before: Hook | None = None, grace: timedelta = timedelta()) -> MemoryLedger:
-        return MemoryLedger(clock=self.clock, tables=self.tables.shared(before), grace=grace)
+    def process(self, before: Hook | None = None, grace: timedelta = timedelta()) -> TableLedger:
+        return TableLedger(self.tables.shared(before), clock=self.clock, grace=grace)
 
     async def jobs(self, tenant: str | None = None) -> list[Stored]:
         rows = await Rows.read(self.tables)
@@ -57,6 +69,13 @@ class Store:
         await self.ledger.repair(MANY)
         await nothing_too_much(self.tables)
         assert await self.ledger.repair(MANY) == []
+
+
+NewStore = Callable[[], Awaitable[Store]]
+
+
+async def in_memory() -> Store:
+    return Store()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 from azure.data.tables.aio import TableServiceClient
@@ -175,7 +176,7 @@ async def test_the_largest_job_that_the_contract_allows_fits(azure_storage: Azur
     await ledger.close()
 
 
-LONG_REFS = {
+LONG_REFS: dict[str, Any] = {
     name: {"uri": "az://container/" + "x" * (URI_LIMIT - 20)}
     for name in ("input_ref", "output_ref", "workspace_ref")
 }
@@ -198,7 +199,9 @@ async def test_a_job_that_azure_cannot_hold_is_refused_for_its_size(azure_storag
         account(azure_storage.connection), new_names(), clock=clock
     )
     world = World(ledger, clock)
-    refs = {"input_ref": {"uri": "az://x/y", "note": "n" * (DIRECTIVE_LIMIT - 20_000)}}
+    refs: dict[str, Any] = {
+        "input_ref": {"uri": "az://x/y", "note": "n" * (DIRECTIVE_LIMIT - 20_000)}
+    }
     with pytest.raises(TooLarge, match="4 MiB"):
         await world.create(plans=many_steps(""), **refs)
     assert (await ledger.in_flight()).total == 0

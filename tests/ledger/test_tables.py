@@ -1,14 +1,17 @@
-"""The tables that the memory ledger lies on, and the names of its rows."""
+"""The tables that a ledger lies on, in memory and in Azure, and the names of its rows."""
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lucius_azure.storage import StorageAccount, open_tables
 from lucius_contract.ids import new_job_id
+from lucius_orchestrator.adapters.ledger.azure_tables.tables import AzureTables
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.store import (
     BATCH_LIMIT,
@@ -25,27 +28,46 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Replace,
     StoreError,
     StoreUnavailable,
+    Tables,
 )
+from lucius_settings.secret import Secret
+from tests.azurite import Azurite
 
 HERE = ("things", "p")
-NOBODY = "0"
+NOBODY = "W/\"datetime'2020-01-01T00%3A00%3A00.0000000Z'\""
+_numbers = itertools.count(1)
 MOMENT = datetime(2026, 1, 27, 10, 0, 0, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def tables() -> MemoryTables:
+def memory() -> MemoryTables:
     return MemoryTables()
 
 
-async def insert(tables: MemoryTables, *rows: str, partition: str = "p") -> None:
+@pytest.fixture
+async def azure(azure_storage: Azurite) -> AsyncIterator[AzureTables]:
+    account = StorageAccount(Secret(azure_storage.connection))
+    tables = AzureTables(open_tables(account), {"things": f"things{next(_numbers)}"})
+    await tables.create()
+    yield tables
+    await tables.close()
+
+
+@pytest.fixture(params=["memory", "azure"])
+def tables(request: pytest.FixtureRequest) -> Tables:
+    found: Tables = request.getfixturevalue(request.param)
+    return found
+
+
+async def insert(tables: Tables, *rows: str, partition: str = "p") -> None:
     await tables.batch("things", partition, [Insert(row, {"name": row}) for row in rows])
 
 
-async def names(tables: MemoryTables) -> list[str]:
+async def names(tables: Tables) -> list[str]:
     return [row.key for row in await tables.query(*HERE, "", keys.END, 1000)]
 
 
-async def test_what_was_inserted_is_read(tables: MemoryTables) -> None:
+async def test_what_was_inserted_is_read(tables: Tables) -> None:
     (etag,) = await tables.batch(*HERE, [Insert("a", {"x": 1})])
     row = await tables.get(*HERE, "a")
     assert row is not None
@@ -54,7 +76,7 @@ async def test_what_was_inserted_is_read(tables: MemoryTables) -> None:
     assert await tables.get("things", "q", "a") is None
 
 
-async def test_every_write_gives_a_new_etag(tables: MemoryTables) -> None:
+async def test_every_write_gives_a_new_etag(tables: Tables) -> None:
     etags = await tables.batch(*HERE, [Insert("a", {}), Insert("b", {})])
     etags += await tables.batch(*HERE, [Merge("a", {}), Delete("b")])
     etags += await tables.batch(*HERE, [Delete("a"), Insert("b", {})])
@@ -64,7 +86,7 @@ async def test_every_write_gives_a_new_etag(tables: MemoryTables) -> None:
 
 
 async def test_a_merge_keeps_the_other_values_and_a_replacement_does_not(
-    tables: MemoryTables,
+    tables: Tables,
 ) -> None:
     (etag,) = await tables.batch(*HERE, [Insert("a", {"x": 1, "y": 1})])
     (etag,) = await tables.batch(*HERE, [Merge("a", {"y": 2, "z": 2}, etag)])
@@ -92,7 +114,7 @@ async def test_a_merge_keeps_the_other_values_and_a_replacement_does_not(
     ],
 )
 async def test_a_batch_whose_condition_fails_names_the_row_and_writes_nothing(
-    tables: MemoryTables, operation: Operation, error: type[StoreError]
+    tables: Tables, operation: Operation, error: type[StoreError]
 ) -> None:
     await insert(tables, "a", "b")
     before = await tables.query(*HERE, "", keys.END, 10)
@@ -103,13 +125,13 @@ async def test_a_batch_whose_condition_fails_names_the_row_and_writes_nothing(
     assert await tables.query(*HERE, "", keys.END, 10) == before
 
 
-async def test_of_several_failing_conditions_the_first_is_named(tables: MemoryTables) -> None:
+async def test_of_several_failing_conditions_the_first_is_named(tables: Tables) -> None:
     await insert(tables, "a")
     with pytest.raises(NotFound):
         await tables.batch(*HERE, [Merge("b", {}), Insert("a", {})])
 
 
-async def test_a_batch_has_at_most_a_hundred_rows_and_each_once(tables: MemoryTables) -> None:
+async def test_a_batch_has_at_most_a_hundred_rows_and_each_once(tables: Tables) -> None:
     rows = [f"{number:03}" for number in range(BATCH_LIMIT + 1)]
     await insert(tables, *rows[:BATCH_LIMIT])
     refused: list[list[Operation]] = [
@@ -123,14 +145,14 @@ async def test_a_batch_has_at_most_a_hundred_rows_and_each_once(tables: MemoryTa
 
 
 @pytest.mark.parametrize("key", ["a/b", "a\\b", "a#b", "a?b", "", "a\nb", "x" * (KEY_LIMIT + 1)])
-async def test_keys_that_azure_refuses_are_refused(tables: MemoryTables, key: str) -> None:
+async def test_keys_that_azure_refuses_are_refused(tables: Tables, key: str) -> None:
     with pytest.raises(ValueError, match="legal"):
         await tables.batch("things", "p", [Insert(key, {})])
     with pytest.raises(ValueError, match="legal"):
         await tables.batch("things", key, [Insert("a", {})])
 
 
-async def test_a_range_is_read_in_order_without_its_end(tables: MemoryTables) -> None:
+async def test_a_range_is_read_in_order_without_its_end(tables: Tables) -> None:
     await insert(tables, "d", "b", "a", "c", "e")
     found = await tables.query(*HERE, "b", "e", 10)
     assert [row.key for row in found] == ["b", "c", "d"]
@@ -138,7 +160,7 @@ async def test_a_range_is_read_in_order_without_its_end(tables: MemoryTables) ->
     assert await tables.query(*HERE, "x", keys.END, 2) == []
 
 
-async def test_a_scan_goes_from_partition_to_partition(tables: MemoryTables) -> None:
+async def test_a_scan_goes_from_partition_to_partition(tables: Tables) -> None:
     for partition in "qpr":
         await insert(tables, "a", "b", partition=partition)
     found = await tables.scan("things", ("p", "a"), "r", 10)
@@ -146,7 +168,37 @@ async def test_a_scan_goes_from_partition_to_partition(tables: MemoryTables) -> 
     assert len(await tables.scan("things", ("", ""), keys.END, 4)) == 4
 
 
-async def test_a_row_that_was_read_does_not_change(tables: MemoryTables) -> None:
+async def test_one_more_row_can_be_read_with_a_range(tables: Tables) -> None:
+    await insert(tables, "a", "b", "c", "x")
+    found = await tables.query(*HERE, "a", "c", 10, also="x")
+    assert [row.key for row in found] == ["a", "b", "x"]
+    assert len(await tables.query(*HERE, "a", "c", 10, also="b")) == 2
+    assert len(await tables.query(*HERE, "a", "c", 10, also="missing")) == 2
+
+
+async def test_a_null_is_a_value_like_any_other(tables: Tables) -> None:
+    await tables.batch(*HERE, [Insert("a", {"x": 1, "y": 1})])
+    await tables.batch(*HERE, [Merge("a", {"x": None})])
+    row = await tables.get(*HERE, "a")
+    assert row is not None
+    assert row.values == {"x": None, "y": 1}
+
+
+async def test_more_rows_than_a_page_holds_are_all_found(tables: Tables) -> None:
+    rows = [f"{number:04}" for number in range(1050)]
+    for first in range(0, len(rows), BATCH_LIMIT):
+        await insert(tables, *rows[first : first + BATCH_LIMIT])
+    assert await names_up_to(tables, 2000) == rows
+    assert await names_up_to(tables, 1020) == rows[:1020]
+    found = await tables.scan("things", ("", ""), keys.END, 2000)
+    assert [row.key for row in found] == rows
+
+
+async def names_up_to(tables: Tables, limit: int) -> list[str]:
+    return [row.key for row in await tables.query(*HERE, "", keys.END, limit)]
+
+
+async def test_a_row_that_was_read_does_not_change(tables: Tables) -> None:
     values = {"x": 1}
     await tables.batch(*HERE, [Insert("a", values)])
     values["x"] = 2
@@ -156,8 +208,8 @@ async def test_a_row_that_was_read_does_not_change(tables: MemoryTables) -> None
     assert row.values == {"x": 1}
 
 
-async def test_handles_share_their_rows_and_are_closed_one_by_one(tables: MemoryTables) -> None:
-    other = tables.shared()
+async def test_handles_share_their_rows_and_are_closed_one_by_one(memory: MemoryTables) -> None:
+    tables, other = memory, memory.shared()
     await insert(other, "a")
     await other.close()
     await other.close()
@@ -167,8 +219,8 @@ async def test_handles_share_their_rows_and_are_closed_one_by_one(tables: Memory
     assert await names(tables) == ["a"]
 
 
-async def test_a_writer_can_be_stopped_before_a_call(tables: MemoryTables) -> None:
-    go, calls = asyncio.Event(), list[Call]()
+async def test_a_writer_can_be_stopped_before_a_call(memory: MemoryTables) -> None:
+    tables, go, calls = memory, asyncio.Event(), list[Call]()
 
     async def before(call: Call) -> None:
         calls.append(call)

@@ -7,7 +7,7 @@ import pytest
 
 from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Outcome
-from lucius_orchestrator.adapters.ledger.tables.store import MemoryTables
+from lucius_orchestrator.adapters.ledger.tables.store import Tables
 from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.decision import Decision
 from lucius_orchestrator.domain.events import (
@@ -23,6 +23,7 @@ from tests.ledger.tables_soundness import Rows, never_too_little_while_jobs_stay
 from tests.ledger.tables_stage import (
     Act,
     Meanwhile,
+    NewStore,
     Scene,
     Setting,
     Store,
@@ -30,6 +31,7 @@ from tests.ledger.tables_stage import (
     and_repair,
     check_whole,
     crashes,
+    in_memory,
     resendings,
     stall,
     stalls,
@@ -72,6 +74,12 @@ async def a_last_step(world: World) -> Story:
     return job
 
 
+async def a_last_step_to_be_told(world: World) -> Story:
+    job = await world.create(callback_urls=("https://a.example", "https://b.example"))
+    await job.acked()
+    return job
+
+
 async def a_long_lease(world: World) -> Story:
     job = await world.create()
     await job.acked()
@@ -90,6 +98,7 @@ async def another_engines_job(world: World) -> Story:
 CHANGES = {
     "the next directive": Change(a_new_job, lambda job: job.decide(job.result())),
     "the end": Change(a_last_step, lambda job: job.decide(job.result())),
+    "the end that is told": Change(a_last_step_to_be_told, lambda job: job.decide(job.result())),
     "a failure for good": Change(
         a_last_step, lambda job: job.decide(job.result(Outcome.FAILED_FINAL))
     ),
@@ -115,9 +124,9 @@ CHANGES = {
 }
 
 
-def committing(name: str) -> Setting[Committing]:
+def committing(name: str, new_store: NewStore = in_memory) -> Setting[Committing]:
     async def setting() -> Committing:
-        store = Store()
+        store = await new_store()
         job = await CHANGES[name].prepare(store.world)
         await store.world.create("bystander")
         decision = CHANGES[name].decide(job)
@@ -291,7 +300,7 @@ async def test_a_letter_whose_burial_died_is_there_after_the_next_try() -> None:
     async def a_burial() -> Scene:
         return Scene(Store(), lambda ledger: ledger.bury(UNREADABLE))
 
-    async def anything(_: MemoryTables) -> None:
+    async def anything(_: Tables) -> None:
         """Who buries a letter and dies owes another try."""
 
     for scene in await crashes(a_burial, anything):

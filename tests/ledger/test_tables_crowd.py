@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from lucius_orchestrator.adapters.ledger.memory import MemoryLedger
+from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
 from lucius_orchestrator.adapters.ledger.tables.store import Call
 from lucius_orchestrator.domain.events import OutboxSent, RetryDue
 from lucius_orchestrator.ports.ledger import (
@@ -38,7 +38,7 @@ class Crowd:
         assert len((await Rows.read(self.store.tables)).in_flight) <= MOST
         await never_too_little(self.store.tables)
 
-    def process(self) -> MemoryLedger:
+    def process(self) -> TableLedger:
         return self.store.process(self.take_turns)
 
     async def submit(self, key: str) -> None:

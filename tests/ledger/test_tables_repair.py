@@ -28,6 +28,7 @@ DIED_BEFORE = {
     "an earlier deadline": 1,
     "a pause": 1,
     "the end": 3,
+    "the end that is told": 2,
 }
 """Commits, and before which of their calls the process died."""
 
