@@ -23,7 +23,7 @@ _PLAIN = re.compile(
     r"(?P<scheme>az|s3|artifact|https)://(?P<place>[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)"
     r"(/([A-Za-z0-9_~+=,-][A-Za-z0-9_.~+=,-]*)?)*"
 )
-_NO_FOLDER = re.compile(r"[%/\\\x00-\x1f\x7f-\x9f]|\A\.*\Z")
+_NO_FOLDER = re.compile(r"[%/\\\x00-\x1f\x7f-\x9f]|\.\Z")
 _URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 _SIGNATURES = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-goog-signature"})
 
@@ -71,14 +71,14 @@ def _check_place(place: str, policy: RefPolicy, pointer: str) -> None:
 def tenant_folder(tenant_id: str) -> str:
     """The segment of a uri that is the folder of a tenant.
 
-    Decoded once, as a uri is, it is the tenant. One that cannot name a folder, as `..` or `a/b`, is
-    encoded twice, so that what is decoded once still can. So is one with a percent sign, for no two
-    tenants share a folder.
+    Decoded once, as a uri is, it is the tenant. One that cannot name a folder on every storage, as
+    `..`, `a/b` or `Co.`, is encoded twice, so that what is decoded once still can. So is one with a
+    percent sign, for no two tenants share a folder.
     """
     name = tenant_id
     if _NO_FOLDER.search(tenant_id):
         encoded = quote(tenant_id, safe="")
-        name = encoded if encoded.strip(".") else encoded.replace(".", "%2E")
+        name = encoded.replace(".", "%2E") if encoded.endswith(".") else encoded
     return quote(name, safe="")
 
 

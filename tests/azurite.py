@@ -36,7 +36,7 @@ def is_available() -> bool:
 
 
 @contextmanager
-def azurite_server() -> Iterator[Azurite]:
+def azurite_server(*options: str) -> Iterator[Azurite]:
     """One that lives as long as the context, on free ports, and keeps everything in memory."""
     node = _node()
     assert node is not None, "ask is_available first"
@@ -44,7 +44,7 @@ def azurite_server() -> Iterator[Azurite]:
     services += [f"--{name}Port=0" for name in ("blob", "queue", "table")]
     flags = ["--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence"]
     process = subprocess.Popen(
-        [node, _PROGRAM, *services, *flags, "--extentMemoryLimit", "256"],
+        [node, _PROGRAM, *services, *flags, "--extentMemoryLimit", "256", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,

@@ -1,9 +1,12 @@
 """What the adapter uses of the Azure client."""
 
+import ssl
 from collections.abc import Awaitable
 from datetime import datetime
+from functools import cache
 from typing import Any, Protocol, cast
 
+import certifi
 from azure.servicebus import (
     ServiceBusMessage,
     ServiceBusMessageBatch,
@@ -85,7 +88,20 @@ def wire_of(handler: Handler) -> Wire | None:
 
 def client_options(settings: ServiceBusSettings) -> dict[str, Any]:
     """The client does not try again by itself: who waits for it is told soon."""
-    return {"retry_total": 0, "try_timeout": settings.attempt_timeout.total_seconds()}
+    return {
+        "retry_total": 0,
+        "try_timeout": settings.attempt_timeout.total_seconds(),
+        "ssl_context": _authorities(),
+    }
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Those whom the client trusts, for all connections. Left to itself it reads the list for each
+    of them, even without TLS, which takes longer than all the rest of connecting."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(certifi.where())
+    return context
 
 
 def make_sender(client: Client, topic: str, settings: ServiceBusSettings) -> Sender:

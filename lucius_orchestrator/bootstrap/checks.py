@@ -7,15 +7,16 @@ from functools import partial
 
 from lucius_bus.port import Bus
 from lucius_contract.errors import ContractError
-from lucius_orchestrator.adapters.registry.problems import RegistryError
-from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
+from lucius_orchestrator.adapters.registry.problems import RegistryError, RegistryUnavailable
 from lucius_orchestrator.api.health import Check
 from lucius_orchestrator.bootstrap.bus import open_bus
 from lucius_orchestrator.bootstrap.parts import real_world
+from lucius_orchestrator.bootstrap.protocol_source import Found, copy_of, place_of, read_once
 from lucius_orchestrator.bootstrap.stores import ledger_file, open_ledger
 from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.bootstrap.topology_keeper import look_at
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError
+from lucius_orchestrator.ports.registry import Snapshot, WatchedRegistry
 from lucius_orchestrator.security.keys import KeyFile
 from lucius_orchestrator.settings import Settings, StorageBackend
 from lucius_outbox.redaction import redacted
@@ -25,13 +26,13 @@ _SECONDS = 5.0
 
 class Readiness:
     """Whether the process can do its work: the ledger and, where it has one, the bus answer, every
-    service has its subscriptions, and the protocols that are in force are those that the files
-    name."""
+    service has its subscriptions, and the protocols that are in force are those that their source
+    holds."""
 
     def __init__(
         self,
         ledger: Ledger,
-        registry: YamlRegistry,
+        registry: WatchedRegistry,
         bus: Bus | None = None,
         topology: Callable[[], Awaitable[Check]] | None = None,
     ) -> None:
@@ -49,23 +50,22 @@ class Readiness:
         return [*await asyncio.gather(*looks), self._protocols()]
 
     def _protocols(self) -> Check:
-        """Files that were refused do not make it unready: the last good set is in force."""
+        """What was refused, or is away, does not make it unready: the last good set is in force."""
         error = self._registry.error
         if error is None:
             return Check("protocols", True, f"{len(self._registry.snapshot().protocols)} in force")
-        return Check("protocols", True, f"the last good set is in force; refused: {error}")
+        return Check("protocols", True, f"the last good set is in force, because of {error}")
 
 
 async def diagnose(settings: Settings) -> list[Check]:
     """What is there and what is not, each with the next thing to do."""
-    registry = YamlRegistry(settings.protocols_dir, settings.step_policy)
-    protocols = _protocols(registry)
+    protocols, snapshot = await _protocols(settings)
     return [
         _data_dir(settings),
         await _ledger(settings),
         protocols,
         _keys(settings),
-        *await _bus(settings, registry if protocols.ok else None),
+        *await _bus(settings, snapshot),
     ]
 
 
@@ -87,7 +87,7 @@ async def _answers(name: str, check: Callable[[], Awaitable[None]]) -> Check:
     return await _look(name, look)
 
 
-async def _bus(settings: Settings, registry: YamlRegistry | None) -> list[Check]:
+async def _bus(settings: Settings, snapshot: Snapshot | None) -> list[Check]:
     if not settings.shares_bus:
         return [Check("bus", True, f"inside `lucius up`, on port {settings.bus_port}")]
     async with open_bus(settings) as opened:
@@ -95,9 +95,9 @@ async def _bus(settings: Settings, registry: YamlRegistry | None) -> list[Check]
         if not found.ok:
             return [found._replace(detail=f"{opened.place.address}: {found.detail}")]
         found = found._replace(detail=f"{opened.place.address} answers")
-        if registry is None:
+        if snapshot is None:
             return [found]
-        wanted = topology_of(registry.snapshot())
+        wanted = topology_of(snapshot)
         return [found, await _look("topology", partial(look_at, opened.topology, wanted))]
 
 
@@ -123,12 +123,30 @@ async def _ledger(settings: Settings) -> Check:
     return Check("ledger", True, f"{what}: answers, its schema is this release's")
 
 
-def _protocols(registry: YamlRegistry) -> Check:
+async def _protocols(settings: Settings) -> tuple[Check, Snapshot | None]:
     try:
-        snapshot = registry.load()
+        found = await read_once(settings, real_world().clock)
+    except RegistryUnavailable as error:
+        return Check("protocols", False, f"{error}; {_without_source(settings)}"), None
     except RegistryError as error:
-        return Check("protocols", False, f"mend the files: {error}")
-    return Check("protocols", True, ", ".join(sorted(snapshot.by_request_type)))
+        what = "entries" if settings.uses_app_configuration else "files"
+        return Check("protocols", False, f"mend the {what}: {error}"), None
+    return Check("protocols", True, _origin(settings, found)), found.snapshot
+
+
+def _origin(settings: Settings, found: Found) -> str:
+    origin = f"{place_of(settings)}: {', '.join(sorted(found.snapshot.by_request_type))}"
+    if found.has_sentinel:
+        return origin
+    sentinel = settings.app_configuration_sentinel
+    return f"{origin}; there is no {sentinel}: make one, or no change will be taken up"
+
+
+def _without_source(settings: Settings) -> str:
+    kept = copy_of(settings).read()
+    if kept is None:
+        return "a start is refused, since there is no copy of an earlier one"
+    return f"a start uses the copy of {kept.read_at.isoformat(timespec='seconds')}"
 
 
 def _keys(settings: Settings) -> Check:

@@ -4,13 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import NamedTuple
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
 from lucius_orchestrator.api.app import create_app, create_health_app
 from lucius_orchestrator.api.loopback import LoopbackOnly
 from lucius_orchestrator.api.parts import ApiLimits, ApiParts, HealthParts
@@ -20,6 +18,7 @@ from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
 from lucius_orchestrator.bootstrap.checks import Readiness
 from lucius_orchestrator.bootstrap.observation import Observation
 from lucius_orchestrator.bootstrap.parts import After, Part, real_world
+from lucius_orchestrator.bootstrap.protocol_source import OpenRegistry, open_registry
 from lucius_orchestrator.bootstrap.registry import LimitedRegistry, RegistryWatch
 from lucius_orchestrator.bootstrap.roles import ServeRole
 from lucius_orchestrator.bootstrap.stores import open_ledger
@@ -34,8 +33,6 @@ from lucius_orchestrator.replies.consumer import ReplyConsumer
 from lucius_orchestrator.settings import Settings
 from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
 from lucius_orchestrator.sweepers.sweeper import SweepSettings
-
-_WATCH = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class _Process(NamedTuple):
     settings: Settings
     role: ServeRole
     address: str
-    files: YamlRegistry
+    source: OpenRegistry
     registry: LimitedRegistry
     engine: LedgerEngine
     observation: Observation
@@ -69,23 +66,24 @@ async def control_plane(
     """What the role needs of all that the settings name, opened and not yet running. `address` is
     where the process will be found."""
     world, observation = real_world(), Observation()
-    files = YamlRegistry(settings.protocols_dir, settings.step_policy)
-    files.load()
-    registry = LimitedRegistry(files, settings)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(observation.close)
+        source = await opened.enter_async_context(open_registry(settings, world.clock))
+        registry = LimitedRegistry(source.registry, settings)
         ledger = await opened.enter_async_context(open_ledger(settings, world))
         engine = LedgerEngine(ledger, world, observation.telemetry)
-        process = _Process(settings, role, address, files, registry, engine, observation)
+        process = _Process(settings, role, address, source, registry, engine, observation)
         bus = await opened.enter_async_context(open_bus(settings)) if role.uses_bus else None
         keeper = None if bus is None else _keeper(process, bus)
         if keeper is not None and not settings.shares_bus:
             await keeper.bring()  # nothing can be away
-        parts: list[Part] = [observation.gauges(ledger), _watch(files, keeper)]
+        parts: list[Part] = [observation.gauges(ledger), _watch(source, keeper)]
         if bus is not None and keeper is not None:
             parts = [*_drivers(process, bus, keeper), *parts, keeper]
         if role.dispatches:
-            parts += await opened.enter_async_context(open_webhooks(settings, world, observation))
+            parts += await opened.enter_async_context(
+                open_webhooks(settings, ledger, world, observation)
+            )
         app = _app(process, bus, keeper)
         served = observation.observed(app if settings.auth else LoopbackOnly(app))
         yield ControlPlane(engine, bus, served, parts, app.state.stopping)
@@ -95,7 +93,7 @@ def _app(process: _Process, bus: OpenBus | None, keeper: TopologyKeeper | None) 
     settings, engine = process.settings, process.engine
     readiness = Readiness(
         engine.ledger,
-        process.files,
+        process.source.registry,
         None if bus is None else bus.bus,
         None if keeper is None else keeper.check,
     )
@@ -154,12 +152,13 @@ def _reply_address(process: _Process) -> CallbackAddress | None:
 
 
 def _keeper(process: _Process, bus: OpenBus) -> TopologyKeeper:
-    wanted = topology_of(process.files.snapshot())
+    wanted = topology_of(process.source.registry.snapshot())
     return TopologyKeeper(bus.topology, wanted, creates=process.role.dispatches, fresh=bus.fresh)
 
 
-def _watch(files: YamlRegistry, keeper: TopologyKeeper | None) -> RegistryWatch:
+def _watch(source: OpenRegistry, keeper: TopologyKeeper | None) -> RegistryWatch:
     async def nobody(_: Snapshot) -> None:
         pass
 
-    return RegistryWatch(files, nobody if keeper is None else keeper.changed, _WATCH)
+    changed = nobody if keeper is None else keeper.changed
+    return RegistryWatch(source.registry, changed, source.interval)

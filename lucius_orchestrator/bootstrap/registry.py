@@ -1,5 +1,5 @@
-"""The registry of a process: what the environment sets counts over what the files say, and files
-that change are taken up while it runs."""
+"""The registry of a process: what the environment sets counts over what its source says, and what
+changes there is taken up while it runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from lucius_contract.routing import Mode
-from lucius_orchestrator.adapters.registry.yaml_registry import YamlRegistry
-from lucius_orchestrator.ports.registry import Registry, Snapshot
+from lucius_orchestrator.ports.registry import Registry, Snapshot, WatchedRegistry
 from lucius_orchestrator.settings import Settings
 
 
@@ -33,11 +32,11 @@ class LimitedRegistry:
 
 
 class RegistryWatch:
-    """Takes up files that changed, and says so: a new service needs its subscriptions."""
+    """Takes up what has changed, and says so: a new service needs its subscriptions."""
 
     def __init__(
         self,
-        registry: YamlRegistry,
+        registry: WatchedRegistry,
         changed: Callable[[Snapshot], Awaitable[None]],
         interval: timedelta,
     ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from lucius_orchestrator.adapters.ledger.memory import MemoryLedger
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.adapters.ledger.sqlite import webhooks as sqlite_webhooks
+from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
 from lucius_orchestrator.engine.engine import World
 from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
 from lucius_orchestrator.settings import Settings, StorageBackend
@@ -28,15 +29,31 @@ async def _opened(settings: Settings, world: World) -> Ledger:
     if settings.storage_backend is StorageBackend.SQLITE:
         make_folder(settings.data_dir)
         return await SqliteLedger.open(ledger_file(settings))
+    if settings.storage_backend is StorageBackend.AZURE_TABLES:
+        return await _azure_tables(settings)
     from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
 
     return await PostgresLedger.open(_conninfo(settings))
 
 
-def open_webhook_store(settings: Settings) -> AbstractAsyncContextManager[Store | None]:
-    """None where the ledger has no outbox. Open the ledger first."""
-    if settings.storage_backend is StorageBackend.MEMORY:
-        return nullcontext(None)
+async def _azure_tables(settings: Settings) -> Ledger:
+    from lucius_azure.storage import StorageAccount
+    from lucius_orchestrator.adapters.ledger.azure_tables import AzureTablesLedger, TableNames
+
+    names = TableNames(
+        settings.ledger_table,
+        settings.idempotency_table,
+        settings.job_index_table,
+        settings.inflight_table,
+    )
+    account = StorageAccount(settings.table_connection, settings.table_endpoint)
+    return await AzureTablesLedger.open(account, names)
+
+
+def open_webhook_store(settings: Settings, ledger: Ledger) -> AbstractAsyncContextManager[Store]:
+    """What commits of the open ledger enqueue. One on tables keeps it among them."""
+    if isinstance(ledger, TableLedger):
+        return nullcontext(ledger.webhooks())
     if settings.storage_backend is StorageBackend.SQLITE:
         return sqlite_webhooks.open_webhooks(ledger_file(settings))
     from lucius_orchestrator.adapters.ledger.postgres import webhooks as postgres_webhooks

@@ -44,6 +44,7 @@ from lucius_orchestrator.ports.ledger import (
     Saturated,
     Scope,
     Stored,
+    TooLarge,
 )
 
 _SATURATED = {
@@ -267,6 +268,8 @@ class LedgerEngine:
             raise ContractError(ErrorCode.IDEMPOTENCY_CONFLICT, str(conflict)) from conflict
         except Saturated as full:
             raise ContractError(_SATURATED[full.scope], str(full)) from full
+        except TooLarge as error:
+            raise ContractError(ErrorCode.TOO_LARGE, str(error)) from error
         return created.stored
 
     async def _earlier(self, request: JobRequest) -> Submission:

@@ -16,6 +16,7 @@ Errors, by what the caller should do:
     ├── InvalidCursor          tell the client to begin at the first page
     ├── UnknownSchema          install the release that made the schema, or migrate it
     └── LedgerUnavailable      try again later; what was asked may or may not have been done
+        └── TooLarge           tell the client: another try will not do; nothing was written
 
 No other exception leaves an adapter. Every verb answers only when what it says is durable.
 """
@@ -94,6 +95,10 @@ class UnknownSchema(LedgerError):
 
 class LedgerUnavailable(LedgerError):
     """The backend could not be reached or could not do it now."""
+
+
+class TooLarge(LedgerUnavailable):
+    """The backend cannot hold rows of this size."""
 
 
 class Stored(NamedTuple):
@@ -271,8 +276,7 @@ class Ledger(Protocol):
         back and its timer removed. A mark ends the row that `claim` holds; if the claim was lost,
         the row is left to the one who holds it now, and the rest is committed all the same.
 
-        The SQL ledgers also enqueue the webhooks (see `ports.webhooks`) of a job that becomes
-        terminal; a ledger on tables has no outbox for them, and its jobs end untold.
+        The webhooks (see `ports.webhooks`) of a job that becomes terminal are enqueued with it.
         """
 
     async def ready(self) -> None:
@@ -306,8 +310,8 @@ class Ledger(Protocol):
         """Ids of jobs that became terminal before the moment, oldest first."""
 
     async def remove(self, stored: Stored) -> None:
-        """Remove a terminal job with all its rows, its idempotency entry first. Dead letters stay.
-        `Conflict` if it moved; removing what is gone is nothing."""
+        """Remove a terminal job with all its rows, its idempotency entry first. Dead letters stay,
+        and so do webhooks. `Conflict` if it moved; removing what is gone is nothing."""
 
     async def lead(self, lanes: Collection[int], lease: timedelta) -> frozenset[int]:
         """Of these lanes, those in which this ledger object alone should claim for as long as the

@@ -4,7 +4,7 @@ What it answers is a snapshot: a job takes from it all that it will ever need, s
 changes only jobs to come.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -89,3 +89,16 @@ _UNCONFIGURED = TenantConfig()
 class Registry(Protocol):
     def snapshot(self) -> Snapshot:
         """The last good set. Never blocks, never fails."""
+
+
+class WatchedRegistry(Registry, Protocol):
+    """A registry whose source may change while the process runs. What the source holds counts as a
+    whole or not at all: when a part of it is wrong, or nothing can be read, the last good set
+    stays in force and `error` says why."""
+
+    @property
+    def error(self) -> Exception | None:
+        """Why what the source holds is not in force, or not known to be; None when it is."""
+
+    def watch(self, interval: timedelta) -> AsyncIterator[Snapshot]:
+        """Look at the source at this interval; every new set, from now on."""

@@ -1,8 +1,8 @@
 """What the addresses of a job are told when it ends, as messages of the outbox.
 
 A ledger enqueues them in the commit that ends the job, so that nobody hears of an end that did not
-happen and no end goes untold. The SQL ledgers do; one without an outbox beside its tables leaves
-them out. These functions never fail: a job must be able to end whatever its addresses look like.
+happen and no end goes untold. They outlive the job. These functions never fail: a job must be able
+to end whatever its addresses look like.
 """
 
 import re

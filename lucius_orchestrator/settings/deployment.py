@@ -24,7 +24,7 @@ from lucius_settings.kinds import (
     seconds,
     whole,
 )
-from lucius_settings.storage_accounts import STORAGE_CONNECTION, storage_endpoint
+from lucius_settings.storage_accounts import storage_connection, storage_endpoint
 
 _SHORTEST = timedelta(milliseconds=1)
 _HOUR = timedelta(hours=1)
@@ -61,7 +61,7 @@ STORAGE = (
     SettingInfo(
         "LUCIUS_TABLE_CONNECTION",
         "table_connection",
-        STORAGE_CONNECTION,
+        storage_connection("table"),
         None,
         "The storage account of the backend `azure_tables`, with a key or a shared access"
         " signature.",

@@ -111,9 +111,10 @@ async def _open(
 ) -> tuple[ServiceRuntime, HealthServer]:
     clock, metrics, tracing = SystemClock(), Metrics(), configure_tracing(environ, name)
     stack.push_async_callback(tracing.shutdown)
-    storages = open_storages(str(settings.workspace_root), list(map(str, settings.input_roots)))
+    blobs, tables = settings.blobs, settings.tables
+    storages = open_storages(settings.workspace_root, settings.input_roots, blobs=blobs)
     stack.callback(storages.close)
-    store = open_store(settings.dedup_store.reveal())
+    store = open_store(settings.dedup_store.reveal(), tables=tables, blobs=blobs)
     stack.push_async_callback(store.close)
     bus = await stack.enter_async_context(open_bus(settings))
     replies = Replies(HttpReplies(clock.now), BusReplies(bus))

@@ -5,64 +5,97 @@ What an address might hide is never shown again: people put credentials into the
 
 import re
 from itertools import pairwise
+from os.path import abspath
 from pathlib import Path
 
 from lucius_contract.routing import LANES as LANE_COUNT
 from lucius_sdk.error_model import NonRetryableError
+from lucius_sdk.idempotency_store.azure_address import blobs_of, table_of
 from lucius_sdk.workspace_io.uris import file_path
 from lucius_settings.kinds import Kind, Refused, entries, matching, must
 from lucius_settings.secret import MASK, Secret
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _RANGE = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
-_STORES = ("memory:", "sqlite:", "redis://", "rediss://", "unix://")
+_STORES = ("memory:", "sqlite:", "redis://", "rediss://", "unix://", "aztable:", "azblob:")
 
 SERVICE = matching(
     r"[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?", "1 to 50 lower-case letters, digits or inner hyphens"
 )
 
 
-def _folder(text: str, rule: str, doing: str) -> Path:
+def is_of_blobs(place: str) -> bool:
+    """Whether a folder, or a dedup store, is in a storage account's blobs."""
+    return place.lower().startswith(("az:", "azblob:"))
+
+
+def is_of_tables(store: str) -> bool:
+    return store.startswith("aztable:")
+
+
+def _folder(text: str, rule: str) -> str:
     """A uri is read as the refs below it will be, so that what is accepted here works there."""
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return Path(text)
-    if scheme[0].lower() != "file:":
-        raise Refused(f"is no file uri, and this version {doing} files only; must be {rule}")
+        return text
     try:
+        if is_of_blobs(scheme[0]):
+            return _blob_folder(text)
         path = file_path(text)
     except NonRetryableError as error:
         raise Refused(f"is no folder that can be used; must be {rule}") from error
     if path == Path("/"):
         raise Refused(f"names no folder; must be {rule}")
-    return path
+    return str(path)
 
 
-def _read_folder(text: str) -> Path:
-    return _folder(text, FOLDER.rule, "writes to")
+def _blob_folder(uri: str) -> str:
+    try:
+        from lucius_sdk.workspace_io.blob.places import folder_place
+    except ModuleNotFoundError as error:
+        raise Refused("is of blobs, which need: pip install 'lucius-sdk[azure]'") from error
+    return folder_place(uri).uri
 
 
-FOLDER = Kind("a folder of this machine, as a path or as a uri like file:///srv/work", _read_folder)
+def _read_folder(text: str) -> str:
+    return _folder(text, FOLDER.rule)
 
 
-def _read_folders(text: str) -> tuple[Path, ...]:
+FOLDER = Kind(
+    "a folder of this machine, as a path or as a uri like file:///srv/work, or one of blobs, as"
+    " az://container/folder",
+    _read_folder,
+)
+
+
+def _read_folders(text: str) -> tuple[str, ...]:
     rule = FOLDERS.rule
-    return tuple(dict.fromkeys(_folder(entry, rule, "reads from") for entry in entries(text, rule)))
+    return tuple(dict.fromkeys(_folder(entry, rule) for entry in entries(text, rule)))
 
 
 FOLDERS = Kind(
-    "a comma list of folders of this machine, as paths or as file uris",
-    _read_folders,
-    lambda folders: ",".join(map(str, folders)),
-    empty=(),
+    "a comma list of folders, as paths, file uris or az uris", _read_folders, ",".join, empty=()
 )
+
+
+def absolute(folder: str) -> str:
+    """A path as it is now; a uri as it is."""
+    return folder if is_of_blobs(folder) else abspath(folder)
 
 
 def _read_store(text: str) -> Secret:
     if not text.startswith(_STORES):
         raise Refused(f"has another form; must be {STORE.rule}")
-    if text.startswith("sqlite:") and not text.removeprefix("sqlite:").strip("/"):
+    scheme, _, rest = text.partition(":")
+    if scheme == "sqlite" and not rest.strip("/"):
         raise Refused(f"names no file; must be {STORE.rule}")
+    try:
+        if scheme == "aztable":
+            table_of(rest)
+        elif scheme == "azblob":
+            blobs_of(rest)
+    except ValueError as error:
+        raise Refused(f"has another form ({error}); must be {STORE.rule}") from error
     return Secret(text)
 
 
@@ -77,7 +110,8 @@ def _without_credential(store: Secret) -> str:
 
 STORE = Kind(
     "sqlite: and a path (sqlite:///srv/dedup.db, sqlite:dedup.db), a redis://, rediss:// or unix://"
-    " url, or memory:",
+    " url, aztable: and a table, azblob: and a container (azblob:dedup, azblob:dedup/ocr), or"
+    " memory:",
     _read_store,
     _without_credential,
 )

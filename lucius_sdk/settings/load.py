@@ -1,9 +1,8 @@
 """From environment variables to the settings of a service, or to everything that is wrong."""
 
 from collections.abc import Iterator, Mapping
-from os.path import abspath
-from pathlib import Path
 
+from lucius_sdk.settings.kinds import absolute, is_of_blobs, is_of_tables
 from lucius_sdk.settings.service_settings import ServiceSettings
 from lucius_sdk.settings.table import KNOWN, SETTINGS
 from lucius_settings.effective import EffectiveSetting, in_force
@@ -35,18 +34,52 @@ def effective(settings: ServiceSettings, environ: Mapping[str, str]) -> list[Eff
 
 
 def _contradictions(values: Values) -> Iterator[SettingProblem]:
-    if values.get("servicebus_connection") and values.get("servicebus_namespace"):
+    yield from _two_ways(values, "servicebus_connection", "servicebus_namespace")
+    yield from _two_ways(values, "table_connection", "table_endpoint")
+    yield from _two_ways(values, "blob_connection", "blob_endpoint")
+    yield from _without_an_account(values)
+
+
+def _two_ways(values: Values, by_key: str, by_identity: str) -> Iterator[SettingProblem]:
+    if values.get(by_key) and values.get(by_identity):
         yield SettingProblem(
-            "LUCIUS_SERVICEBUS_NAMESPACE",
-            "must not be set beside LUCIUS_SERVICEBUS_CONNECTION: a key or an identity, not both",
+            f"LUCIUS_{by_identity.upper()}",
+            f"must not be set beside LUCIUS_{by_key.upper()}: a key or an identity, not both",
         )
+
+
+def _without_an_account(values: Values) -> Iterator[SettingProblem]:
+    """What could not be read at all is a problem already."""
+    root, store = values.get("workspace_root", ""), values.get("dedup_store", Secret("")).reveal()
+    blobs = {
+        "LUCIUS_WORKSPACE_ROOT": is_of_blobs(root),
+        "LUCIUS_INPUT_ROOTS": any(map(is_of_blobs, values.get("input_roots", ()))),
+        "LUCIUS_DEDUP_STORE": is_of_blobs(store),
+    }
+    if _is_unset(values, "blob_connection", "blob_endpoint"):
+        for variable in [variable for variable, is_wanted in blobs.items() if is_wanted]:
+            yield SettingProblem(
+                variable,
+                "names blobs, and no storage account is set: set LUCIUS_BLOB_CONNECTION or"
+                " LUCIUS_BLOB_ENDPOINT",
+            )
+    if is_of_tables(store) and _is_unset(values, "table_connection", "table_endpoint"):
+        yield SettingProblem(
+            "LUCIUS_DEDUP_STORE",
+            "names a table, and no storage account is set: set LUCIUS_TABLE_CONNECTION or"
+            " LUCIUS_TABLE_ENDPOINT",
+        )
+
+
+def _is_unset(values: Values, *fields: str) -> bool:
+    return all(field in values and values[field] is None for field in fields)
 
 
 def _risks(values: Values) -> Iterator[str]:
     if values["dedup_store"].reveal().startswith("memory:"):
         yield (
             "LUCIUS_DEDUP_STORE=memory: forgets what was done when the process ends, so work may"
-            " be done twice; use sqlite: or redis:// for anything but tests"
+            " be done twice; use sqlite:, redis://, aztable: or azblob: for anything but tests"
         )
 
 
@@ -55,10 +88,6 @@ def _completed(values: Values) -> Values:
     is_local = not values["servicebus_connection"] and not values["servicebus_namespace"]
     return values | {
         "servicebus_connection": _LOCAL_BUS if is_local else values["servicebus_connection"],
-        "workspace_root": _absolute(values["workspace_root"]),
-        "input_roots": tuple(map(_absolute, values["input_roots"])),
+        "workspace_root": absolute(values["workspace_root"]),
+        "input_roots": tuple(map(absolute, values["input_roots"])),
     }
-
-
-def _absolute(folder: Path) -> Path:
-    return Path(abspath(folder))

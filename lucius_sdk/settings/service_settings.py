@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
+from lucius_azure.storage import StorageAccount
 from lucius_logs.formatting import LogFormat
 from lucius_settings.connections import endpoint_of
 from lucius_settings.secret import Secret
@@ -13,18 +13,23 @@ from lucius_settings.secret import Secret
 class ServiceSettings:
     """What each value means stands in `SETTINGS`, beside the variable that sets it.
 
-    Folders are absolute. Either `servicebus_connection` or `servicebus_namespace` is there, never
-    both. `service` is None where the program itself has to name the service. `warnings` are for
-    whoever starts the process: variables that were set and change nothing, or are risky.
+    Folders are absolute paths, or az uris. Either `servicebus_connection` or `servicebus_namespace`
+    is there, never both; and never both ways to one service of a storage account. `service` is None
+    where the program itself has to name the service. `warnings` are for whoever starts the process:
+    variables that were set and change nothing, or are risky.
     """
 
     service: str | None
     servicebus_connection: Secret | None
     servicebus_namespace: str | None
     lanes: tuple[int, ...]
-    workspace_root: Path
-    input_roots: tuple[Path, ...]
+    workspace_root: str
+    input_roots: tuple[str, ...]
     dedup_store: Secret
+    table_connection: Secret | None
+    table_endpoint: str | None
+    blob_connection: Secret | None
+    blob_endpoint: str | None
     concurrency: int
     ack_within: timedelta
     grace: timedelta
@@ -36,8 +41,22 @@ class ServiceSettings:
     warnings: tuple[str, ...] = ()
 
     @property
+    def tables(self) -> StorageAccount | None:
+        """The account whose tables are used; None if there is none."""
+        return _account(self.table_connection, self.table_endpoint)
+
+    @property
+    def blobs(self) -> StorageAccount | None:
+        """The same for blobs."""
+        return _account(self.blob_connection, self.blob_endpoint)
+
+    @property
     def bus_address(self) -> str:
         """Where the bus is, without anything secret."""
         if self.servicebus_connection is None:
             return f"sb://{self.servicebus_namespace}"
         return endpoint_of(self.servicebus_connection)
+
+
+def _account(connection: Secret | None, endpoint: str | None) -> StorageAccount | None:
+    return StorageAccount(connection, endpoint) if connection or endpoint else None

@@ -10,6 +10,7 @@ from lucius_settings.connections import CONNECTION, NAMESPACE
 from lucius_settings.hosts import HOST
 from lucius_settings.info import SettingInfo
 from lucius_settings.kinds import in_seconds, one_of, seconds, whole
+from lucius_settings.storage_accounts import storage_connection, storage_endpoint
 
 _HOUR = timedelta(hours=1)
 _LOCAL_BUS = "the emulator of `lucius up` on this machine, at its usual port"
@@ -62,7 +63,7 @@ _PLACES = (
         "input_roots",
         FOLDERS,
         None,
-        "Folders from which `file` refs may be read besides the workspace.",
+        "Folders from which `file` and `az` refs may be read besides the workspace.",
     ),
     SettingInfo(
         "LUCIUS_DEDUP_STORE",
@@ -71,6 +72,40 @@ _PLACES = (
         "sqlite:.lucius/dedup.db",
         "Where the service remembers what it has done. It must outlive the process, and all"
         " instances of the service must share it. A password in it is never shown.",
+    ),
+)
+_ACCOUNTS = (
+    SettingInfo(
+        "LUCIUS_TABLE_CONNECTION",
+        "table_connection",
+        storage_connection("table"),
+        None,
+        "The storage account with the table of an `aztable:` dedup store, Azure's or an"
+        " emulator's.",
+        secret=True,
+    ),
+    SettingInfo(
+        "LUCIUS_TABLE_ENDPOINT",
+        "table_endpoint",
+        storage_endpoint("table"),
+        None,
+        "The same by address, with the managed identity of the process instead of a key.",
+    ),
+    SettingInfo(
+        "LUCIUS_BLOB_CONNECTION",
+        "blob_connection",
+        storage_connection("blob"),
+        None,
+        "The storage account with the blobs of `az` uris and of an `azblob:` dedup store, Azure's"
+        " or an emulator's.",
+        secret=True,
+    ),
+    SettingInfo(
+        "LUCIUS_BLOB_ENDPOINT",
+        "blob_endpoint",
+        storage_endpoint("blob"),
+        None,
+        "The same by address, with the managed identity of the process instead of a key.",
     ),
 )
 _WORK = (
@@ -136,6 +171,7 @@ _OPERATION = (
 GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Service and bus": _BUS,
     "Places": _PLACES,
+    "Storage accounts": _ACCOUNTS,
     "Work": _WORK,
     "Health and logs": _OPERATION,
 }

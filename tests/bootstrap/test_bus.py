@@ -159,7 +159,9 @@ def created(caplog: pytest.LogCaptureFixture) -> Iterator[asyncio.Event]:
 async def test_a_protocol_that_is_added_brings_the_subscriptions_of_its_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, created: asyncio.Event
 ) -> None:
-    monkeypatch.setattr("lucius_orchestrator.bootstrap.plane._WATCH", timedelta(milliseconds=1))
+    monkeypatch.setattr(
+        "lucius_orchestrator.bootstrap.protocol_source.FILES_INTERVAL", timedelta(milliseconds=1)
+    )
     folder = tmp_path / "config" / "protocols"
     folder.mkdir(parents=True)
     (folder / "first.yaml").write_text(STAMP.replace("stamp", "first").replace("STAMP", "FIRST"))

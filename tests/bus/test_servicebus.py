@@ -4,6 +4,7 @@ break, one call at a time, secrets."""
 import asyncio
 import itertools
 import logging
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -94,6 +95,19 @@ async def test_a_settlement_that_is_only_sent_arrives(backend: ServiceBusBackend
     await bus.abandon(second)
     await bus.close()
     assert ids(await drained(backend.bus, 1)) == ["m2"]
+
+
+async def test_to_connect_is_not_to_read_the_authorities_again(
+    backend: ServiceBusBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = connection_string(backend.emulator.port)
+    bus = ServiceBusBus.from_connection_string(text, settings=SETTINGS, clock=backend.clock)
+    read: list[object] = []
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *given: read.append(given))
+    await publish(bus, message(1))
+    assert ids(await receive(bus, wait=LONG)) == ["m1"]
+    await bus.close()
+    assert read == []
 
 
 class Watched:

@@ -1,9 +1,11 @@
 """The parts of the bus on Service Bus that need no connection."""
 
+import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import certifi
 import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as azure_errors
@@ -19,6 +21,7 @@ from lucius_bus.port import (
     PublishRefused,
 )
 from lucius_bus.servicebus import ServiceBusSettings
+from lucius_bus.servicebus.client import client_options
 from lucius_bus.servicebus.errors import Meaning, failure_of, verdict_of
 from lucius_bus.servicebus.messages import incoming, outgoing
 from lucius_bus.servicebus.pacing import Backoff, Quiet
@@ -274,3 +277,12 @@ def test_an_endpoint_names_a_host_and_perhaps_a_port(
 def test_settings_that_contradict_each_other_are_refused(settings: dict[str, timedelta]) -> None:
     with pytest.raises(ValueError, match="must be"):
         ServiceBusSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_connections_trust_the_authorities_of_certifi_and_nobody_else() -> None:
+    trusted = client_options(ServiceBusSettings())["ssl_context"]
+    expected = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    expected.load_verify_locations(certifi.where())
+    assert (trusted.verify_mode, trusted.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert trusted.get_ca_certs() == expected.get_ca_certs()
+    assert trusted is client_options(ServiceBusSettings())["ssl_context"]

@@ -1,6 +1,10 @@
 """Refs: well-formed, allowed, and never a carrier of credentials."""
 
+from urllib.parse import unquote
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.refs import (
@@ -10,6 +14,7 @@ from lucius_contract.refs import (
     check_no_credentials,
     check_ref,
     is_private_address,
+    tenant_folder,
 )
 
 
@@ -101,6 +106,27 @@ def test_public_addresses_and_names_do_not() -> None:
     assert not is_private_address("8.8.8.8")
     assert not is_private_address("files.example")
     assert not is_private_address("inbox7")
+
+
+class TestTenantFolders:
+    @pytest.mark.parametrize(
+        ("tenant_id", "folder"),
+        [
+            ("acme", "acme"),
+            ("Acme & Söhne", "Acme%20%26%20S%C3%B6hne"),
+            ("..", "%252E%252E"),
+            ("a/b", "a%252Fb"),
+            ("a%2Fb", "a%25252Fb"),
+        ],
+    )
+    def test_a_folder_is_one_segment_of_a_uri(self, tenant_id: str, folder: str) -> None:
+        assert tenant_folder(tenant_id) == folder
+        assert refusal(f"az://workspace/{folder}/job_1/") is None
+
+    @given(st.text(min_size=1), st.text(min_size=1))
+    def test_no_two_tenants_share_a_folder(self, one: str, other: str) -> None:
+        folders = {unquote(tenant_folder(tenant_id)) for tenant_id in (one, other)}
+        assert len(folders) == len({one, other})
 
 
 class TestPayloads:

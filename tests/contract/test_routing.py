@@ -9,6 +9,8 @@ from lucius_contract.routing import (
     Mode,
     ModeDecision,
     Route,
+    by_lane,
+    directive_topic,
     lane_of,
     resolve_mode,
     route,
@@ -65,3 +67,7 @@ def test_a_route_holds_all_that_is_pinned() -> None:
     assert route("Acme", " D1 ", decision) == Route(
         Mode.BURST, "acmed1", lane_of("acmed1"), DecisionSource.REQUEST, "asked for"
     )
+
+
+def test_counts_by_topic_are_counts_by_lane() -> None:
+    assert by_lane([(directive_topic(0), 3), (directive_topic(7), 1)]) == {0: 3, 7: 1}

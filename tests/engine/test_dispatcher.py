@@ -364,6 +364,16 @@ async def test_a_directive_whose_job_was_removed_meanwhile_is_discarded(plane: P
     assert await plane.directives() == []
 
 
+async def test_rows_for_which_there_was_no_room_are_looked_for_at_once(plane: Plane) -> None:
+    settings = DispatcherSettings(batch_size=2, concurrency=1, poll_interval=timedelta(hours=1))
+    async with running([plane.another_dispatcher(settings)]):
+        await turns()
+        requests = [request(idempotency_key=f"k-{number}") for number in range(15)]
+        jobs = await asyncio.gather(*map(plane.submit, requests))
+        found = [(await plane.directive_on_the_way()).job_id for _ in jobs]
+    assert sorted(found) == sorted(jobs)
+
+
 async def test_a_dispatcher_survives_a_ledger_that_is_away(plane: Plane) -> None:
     plane.detour.fail("claim")
     async with running([plane.another_dispatcher(QUICK_POLL)]):

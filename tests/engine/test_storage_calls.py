@@ -6,6 +6,7 @@ Counted on tables in memory: the ledger makes the same calls of Azure's, as the 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
@@ -17,6 +18,7 @@ from lucius_orchestrator.adapters.ledger.tables.leading import LEASES
 from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
 from lucius_orchestrator.adapters.ledger.tables.store import Call, MemoryTables
 from lucius_orchestrator.bootstrap.parts import running
+from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_settings.secret import Secret
 from tests.azurite import Azurite
@@ -41,6 +43,7 @@ class CountedBackend(Backend):
         super().__init__(Clock())
         self._tables = tables
         self.calls: Counter[tuple[str, str]] = Counter()
+        self.looks = 0
 
     @property
     def spent(self) -> int:
@@ -50,6 +53,7 @@ class CountedBackend(Backend):
         return TableLedger(self._tables.shared(self._count), clock=self.clock)
 
     async def _count(self, call: Call) -> None:
+        self.looks += call.verb == "scan"
         if call.verb != "scan" and call.partition != LEASES:
             self.calls[call.verb, call.table] += 1
 
@@ -127,6 +131,17 @@ async def test_a_job_costs_forty_calls_at_most_with_several_processes(
         costs.append(backend.spent - before)
     assert costs[1:] == [APART, APART]
     assert APART <= 40
+
+
+async def test_a_dispatcher_that_is_given_its_directives_does_not_look_for_them(
+    backend: CountedBackend, bus: MemoryBus
+) -> None:
+    alone = Alone(backend, bus)
+    slow = alone.plane.another_dispatcher(DispatcherSettings(poll_interval=timedelta(hours=1)))
+    async with running([slow]):
+        for number in range(3):
+            await alone.cost_of_a_job(number)
+    assert backend.looks == 1  # when it began
 
 
 async def test_many_jobs_at_once_cost_less(backend: CountedBackend, bus: MemoryBus) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lucius_orchestrator.adapters.registry import RegistryError, YamlRegistry
+from lucius_orchestrator.adapters.registry.document import Document
 from lucius_orchestrator.adapters.registry.members import Member, delay, spelled
-from lucius_orchestrator.adapters.registry.yaml_document import YamlDocument
 from lucius_orchestrator.domain.aggregate import StepPolicy
 from tests.registry.folder import PROTOCOL, named, write
 
@@ -283,7 +283,7 @@ def test_files_that_would_be_overlooked_are_refused(tmp_path: Path) -> None:
 @given(st.integers(0, 366 * 24 * 60 * 60 * 1000))
 def test_a_duration_is_spelled_as_it_is_read(milliseconds: int) -> None:
     length = timedelta(milliseconds=milliseconds)
-    document = YamlDocument("x")
+    document = Document("x")
     text = spelled(length)
     if len(text.rstrip("smhd")) <= 9:
         assert delay(Member(document, (), text)) == length

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lucius_orchestrator.adapters.registry import RegistryError
-from lucius_orchestrator.adapters.registry.yaml_document import YamlDocument, read_yaml
+from lucius_orchestrator.adapters.registry.document import Document
+from lucius_orchestrator.adapters.registry.yaml_document import read_yaml
 
 JSON = st.recursive(
     st.none()
@@ -20,11 +21,11 @@ JSON = st.recursive(
 )
 
 
-def read(text: str) -> YamlDocument:
+def read(text: str) -> Document:
     return read_yaml("x.yaml", text.encode())
 
 
-def said(document: YamlDocument) -> list[str]:
+def said(document: Document) -> list[str]:
     return [str(problem) for problem in document.problems]
 
 

@@ -41,3 +41,8 @@ def test_the_orchestrator_is_never_loaded() -> None:
     loaded = loaded_with("lucius_sdk.runtime.program")
     assert loaded.isdisjoint({"lucius_orchestrator", "servicebus_emulator", "fastapi", "typer"})
     assert loaded.isdisjoint({"azure", "redis"})
+
+
+def test_who_only_reads_uris_of_blobs_does_without_the_packages_of_azure() -> None:
+    loaded = loaded_with("lucius_sdk.workspace_io.opening, lucius_sdk.workspace_io.blob.places")
+    assert "azure" not in loaded

@@ -81,6 +81,7 @@ PUBLIC: dict[str, set[str]] = {
     "lucius_sdk.testing": {"FakeClock", "RecordedReplies", "StepRun", "arun_step", "run_step"},
     "lucius_sdk.workspace_io": {
         "ArtifactWriter",
+        "BlobStorage",
         "Fence",
         "Input",
         "LocalStorage",
@@ -88,6 +89,7 @@ PUBLIC: dict[str, set[str]] = {
         "PriorArtifacts",
         "Reader",
         "Sink",
+        "Source",
         "StepFolder",
         "Storage",
         "Storages",

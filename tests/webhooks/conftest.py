@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from lucius_orchestrator.webhooks import WebhookPolicy, WebhookSender
+from tests.azurite import Azurite
+from tests.ledger.backends import BACKENDS, AzureTablesBackend, Clock, MemoryBackend
 from tests.webhooks.receiver import (
     HOST,
     KEY,
@@ -14,7 +16,7 @@ from tests.webhooks.receiver import (
     Receiver,
     new_certificate,
 )
-from tests.webhooks.stage import PostgresStage, SqliteStage, Stage
+from tests.webhooks.stage import PostgresStage, SqliteStage, Stage, TableStage
 
 _schemas = itertools.count(1)
 
@@ -40,7 +42,24 @@ async def postgres_stage(postgres_uri: str) -> AsyncIterator[Stage]:
     await stage.backend.stop()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
+async def memory_stage() -> AsyncIterator[Stage]:
+    stage = TableStage(MemoryBackend(Clock()))
+    await stage.start()
+    yield stage
+    await stage.backend.stop()
+
+
+@pytest.fixture
+async def azure_tables_stage(azure_storage: Azurite) -> AsyncIterator[Stage]:
+    name = f"webhooks{next(_schemas)}"
+    stage = TableStage(AzureTablesBackend(Clock(), azure_storage.connection, name))
+    await stage.start()
+    yield stage
+    await stage.backend.stop()
+
+
+@pytest.fixture(params=BACKENDS)
 def stage(request: pytest.FixtureRequest) -> Stage:
     stage: Stage = request.getfixturevalue(f"{request.param}_stage")
     return stage

@@ -1,7 +1,7 @@
-"""A SQL ledger and its webhooks, with the clock of the tests."""
+"""A ledger and its webhooks, with the clock of the tests."""
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +12,7 @@ from lucius_orchestrator.adapters.ledger.postgres.webhooks import (
     open_webhooks as open_postgres,
 )
 from lucius_orchestrator.adapters.ledger.sqlite.webhooks import open_webhooks as open_sqlite
+from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
 from lucius_orchestrator.ports.webhooks import RETRIES, Webhook, webhook_of
 from lucius_outbox import Claimed, Delays, RetryPolicy, Store
 from tests.ledger.backends import Backend, Clock, PostgresBackend, SqliteBackend
@@ -57,6 +58,25 @@ class PostgresStage:
 
     def webhooks(self, policy: RetryPolicy = RETRIES) -> AbstractAsyncContextManager[Store]:
         return open_postgres(self._conninfo, policy=policy, clock=self.clock)
+
+
+class TableStage:
+    """The ledger in memory, or on Azure Tables."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.clock = backend.clock
+        self.backend = backend
+
+    async def start(self) -> None:
+        await self.backend.start()
+        self.world = World(self.backend.ledger, self.clock)
+
+    @asynccontextmanager
+    async def webhooks(self, policy: RetryPolicy = RETRIES) -> AsyncIterator[Store]:
+        ledger = await self.backend.reopen()
+        assert isinstance(ledger, TableLedger)
+        yield ledger.webhooks(policy)
+        await ledger.close()
 
 
 async def claims(store: Store) -> list[Claimed]:

@@ -9,12 +9,10 @@ from lucius_contract.errors import ErrorCode
 from lucius_orchestrator.adapters.ledger.postgres.directives import NAMESPACES as ON_POSTGRES
 from lucius_orchestrator.adapters.ledger.sqlite.directives import NAMESPACES as ON_SQLITE
 from lucius_orchestrator.domain.decision import OutboxKind
-from lucius_orchestrator.domain.events import CancelRequested
 from lucius_orchestrator.ports.ledger import Conflict
 from lucius_orchestrator.ports.webhooks import NAMESPACE, host_of
-from tests.ledger.backends import Clock, MemoryBackend
-from tests.ledger.jobs import Story, World
-from tests.webhooks.stage import Stage, claims, enqueued
+from tests.ledger.jobs import Story
+from tests.webhooks.stage import MANY, Stage, claims, enqueued
 
 URL = "https://hooks.example/done?tenant=acme"
 
@@ -124,15 +122,14 @@ async def test_a_message_with_a_nul_character_arrives_as_it_is(stage: Stage) -> 
     assert body["error"]["message"] == "a\0b"
 
 
-async def test_a_ledger_without_an_outbox_ends_jobs_untold() -> None:
-    clock = Clock()
-    backend = MemoryBackend(clock)
-    await backend.start()
-    story = await World(backend.ledger, clock).create(callback_urls=(URL,))
-    await story.happens(CancelRequested("ada"))
-    await story.fails_for_now()
-    assert story.ended
-    await backend.stop()
+async def test_an_end_is_told_though_its_job_was_removed_long_ago(stage: Stage) -> None:
+    story = await (await stage.world.create(callback_urls=(URL,))).succeeds()
+    ledger = stage.backend.ledger
+    await ledger.remove(story.stored)
+    stage.clock.advance(days=2)
+    await ledger.prune(stage.clock.now, MANY)
+    await ledger.repair(MANY)
+    assert [body["jobId"] for body in await told(stage)] == [story.job_id]
 
 
 def test_the_ledgers_prune_the_namespace_of_webhooks() -> None:

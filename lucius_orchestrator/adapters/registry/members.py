@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 from lucius_contract.routing import MODE_SPELLINGS, Mode
+from lucius_orchestrator.adapters.registry.document import Document
 from lucius_orchestrator.adapters.registry.problems import Place
-from lucius_orchestrator.adapters.registry.yaml_document import YamlDocument
 
 Choice = TypeVar("Choice", bound=Enum)
 
@@ -31,7 +31,7 @@ _SHOWN = 60
 class Member(NamedTuple):
     """A value in a file, and where it stands."""
 
-    document: YamlDocument
+    document: Document
     place: Place
     value: Any
 

@@ -1,4 +1,8 @@
-"""What is wrong with configuration files, and where."""
+"""What is wrong with configuration files, or with entries of a store, and where.
+
+RegistryError                what is there cannot be used: mend it
+└── RegistryUnavailable      nobody knows what is there: wait, or mend the way to it
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,7 +12,8 @@ Place = tuple[str | int, ...]
 
 
 class FileProblem(NamedTuple):
-    """One thing that is wrong; `line` is None when the file could not be read at all."""
+    """One thing that is wrong; `line` is None when the file could not be read at all, and for
+    entries of a store: there, `file` is the key."""
 
     file: str
     line: int | None
@@ -21,11 +26,18 @@ class FileProblem(NamedTuple):
 
 
 class RegistryError(Exception):
-    """Files that cannot be used; `problems` names everything that has to be mended."""
+    """A set that cannot be used; `problems` names everything that has to be mended."""
 
     def __init__(self, problems: Iterable[FileProblem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda found: (found.file, found.line or 0)))
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class RegistryUnavailable(RegistryError):
+    """A store that does not answer, or does not let this process in."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__([FileProblem(address, None, "", reason)])
 
 
 def member_name(place: Place) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from lucius_contract.canonical import resolve_arrows
+from lucius_orchestrator.adapters.registry.document import Document
 from lucius_orchestrator.adapters.registry.members import (
     Field,
     Fields,
@@ -19,7 +20,6 @@ from lucius_orchestrator.adapters.registry.members import (
     whole,
 )
 from lucius_orchestrator.adapters.registry.payload_schema import payload_schema
-from lucius_orchestrator.adapters.registry.yaml_document import YamlDocument
 from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
 from lucius_orchestrator.engine.payload_check import payload_check
 from lucius_orchestrator.ports.registry import ProtocolDefinition, ProtocolStep
@@ -76,7 +76,7 @@ STEP: Fields = {
 }
 
 
-def read_protocol(document: YamlDocument, defaults: StepPolicy) -> ProtocolDefinition | None:
+def read_protocol(document: Document, defaults: StepPolicy) -> ProtocolDefinition | None:
     """The protocol, or None when the document has problems; it then names all of them."""
     found = read_fields(Member(document, (), document.value), _fields(defaults))
     if document.problems:
@@ -133,7 +133,7 @@ def _contradictions(policy: StepPolicy) -> Iterator[tuple[tuple[str, str], str]]
         yield ("lease", "timeout"), reason
 
 
-def _check_step_types(document: YamlDocument, steps: tuple[ProtocolStep, ...]) -> None:
+def _check_step_types(document: Document, steps: tuple[ProtocolStep, ...]) -> None:
     first: dict[str, int] = {}
     for index, step in enumerate(steps):
         earlier = first.setdefault(step.payload_key, index)

@@ -5,6 +5,7 @@ A file that holds nothing, or comments only, sets nothing.
 
 from lucius_contract.envelope import TENANT_ID_LIMIT
 from lucius_contract.routing import MODE_SPELLINGS, Mode
+from lucius_orchestrator.adapters.registry.document import Document
 from lucius_orchestrator.adapters.registry.members import (
     Field,
     Fields,
@@ -15,7 +16,6 @@ from lucius_orchestrator.adapters.registry.members import (
     read_fields,
     whole,
 )
-from lucius_orchestrator.adapters.registry.yaml_document import YamlDocument
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 
 _PER_MODE: Fields = {spelling: Field(whole(0)) for spelling in MODE_SPELLINGS}
@@ -49,11 +49,11 @@ TENANT: Fields = {
 }
 
 
-def read_defaults(document: YamlDocument) -> GlobalConfig:
+def read_defaults(document: Document) -> GlobalConfig:
     return GlobalConfig(**read_fields(_top(document), DEFAULTS))
 
 
-def read_tenants(document: YamlDocument) -> dict[str, TenantConfig]:
+def read_tenants(document: Document) -> dict[str, TenantConfig]:
     top = _top(document)
     if not isinstance(top.value, dict):
         top.must("a mapping from tenant ids to their settings")
@@ -61,7 +61,12 @@ def read_tenants(document: YamlDocument) -> dict[str, TenantConfig]:
     return {tenant_id: _tenant(top.at(tenant_id), tenant_id) for tenant_id in top.value}
 
 
-def _top(document: YamlDocument) -> Member:
+def read_tenant(document: Document, tenant_id: str) -> TenantConfig:
+    """One tenant that has a document of its own."""
+    return _tenant(_top(document), tenant_id)
+
+
+def _top(document: Document) -> Member:
     return Member(document, (), {} if document.value is None else document.value)
 
 

@@ -6,11 +6,11 @@ Everything that comes out is JSON.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import yaml
 
+from lucius_orchestrator.adapters.registry.document import Document
 from lucius_orchestrator.adapters.registry.problems import (
     FileProblem,
     Place,
@@ -19,34 +19,15 @@ from lucius_orchestrator.adapters.registry.problems import (
 )
 
 
-@dataclass(slots=True)
-class YamlDocument:
-    """One file: what it holds, on which lines, and what was found wrong so far."""
-
-    file: str
-    value: Any = None
-    lines: dict[Place, int] = field(default_factory=dict)
-    problems: list[FileProblem] = field(default_factory=list)
-
-    def line_of(self, place: Place) -> int:
-        """The line of a member, or of the nearest thing around it that is there."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place, 1)
-
-    def refuse(self, place: Place, reason: str) -> None:
-        where = self.line_of(place), member_name(place)
-        self.problems.append(FileProblem(self.file, *where, reason))
-
-
-def read_yaml(file: str, raw: bytes) -> YamlDocument:
+def read_yaml(file: str, raw: bytes) -> Document:
     """Parse one document; RegistryError when there is no telling what it says."""
-    document = YamlDocument(file)
+    lines: dict[Place, int] = {}
+    document = Document(file, lines=lines)
     try:
         root = _Loader(raw.decode("utf-8-sig")).get_single_node()
         if root is not None:
-            document.lines[()] = _line(root)
-            document.value = _Reading(document).value(root, ())
+            lines[()] = _line(root)
+            document.value = _Reading(document, lines).value(root, ())
     except UnicodeDecodeError as error:
         raise _unreadable(file, raw.count(b"\n", 0, error.start) + 1, "is not UTF-8") from error
     except yaml.reader.ReaderError as error:
@@ -105,8 +86,9 @@ _Pair = tuple[yaml.Node, yaml.Node]
 class _Reading:
     """From nodes to values, with the line of each."""
 
-    def __init__(self, document: YamlDocument) -> None:
+    def __init__(self, document: Document, lines: dict[Place, int]) -> None:
         self._document = document
+        self._lines = lines
         self._around: list[yaml.Node] = []
 
     def value(self, node: yaml.Node, place: Place) -> Any:
@@ -139,7 +121,7 @@ class _Reading:
             self._refuse_tag(node, place)
         items = []
         for index, item in enumerate(node.value):
-            self._document.lines[*place, index] = _line(item)
+            self._lines[*place, index] = _line(item)
             items.append(self.value(item, (*place, index)))
         return items
 
@@ -149,7 +131,7 @@ class _Reading:
         members: dict[str, Any] = {}
         for key, value in [*self._own(node, place), *self._merged(node, place)]:
             if key.value not in members:
-                self._document.lines[*place, key.value] = _line(key)
+                self._lines[*place, key.value] = _line(key)
                 members[key.value] = self.value(value, (*place, key.value))
         return members
 

@@ -23,8 +23,7 @@ _log = logging.getLogger("lucius_orchestrator.registry")
 class YamlRegistry:
     """`load()` once, then `refresh()` whenever it suits, or `watch()`.
 
-    `default_policy` counts where a step says nothing. Log events: `registry.loaded` (INFO, with the
-    `protocols`) and `registry.refused` (ERROR, with the `problems`; the same ones are told once).
+    `default_policy` counts where a step says nothing. The same problems are told once.
     """
 
     def __init__(self, folder: Path | None, default_policy: StepPolicy | None = None) -> None:

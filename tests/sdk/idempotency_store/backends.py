@@ -2,23 +2,34 @@
 
 import importlib
 import inspect
+import json
 import pkgutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
+
+from azure.data.tables import TableClient
+from azure.storage.blob import ContainerClient
 
 import lucius_sdk.idempotency_store
-from lucius_sdk.idempotency_store import DedupStore, MemoryStore
+from lucius_azure.storage import BLOB_API_VERSION, StorageAccount
+from lucius_sdk.idempotency_store import DedupStore, MemoryStore, StepKey
+from lucius_sdk.idempotency_store.azure_blob import AzureBlobStore
+from lucius_sdk.idempotency_store.azure_table import AzureTableStore
 from lucius_sdk.idempotency_store.redis import RedisStore
 from lucius_sdk.idempotency_store.sqlite import SqliteStore
 from lucius_sdk.testing.clock import FakeClock
+from lucius_settings.secret import Secret
 
 GARBAGE = '{"state": "SUSPENDED"}'
+LONG = timedelta(seconds=60)  # an emulator may have much to do at once
 
 
 class Backend(Protocol):
@@ -72,7 +83,96 @@ class RedisBackend:
             client.hset(name, "record", GARBAGE)
 
 
-BACKENDS = {"memory": MemoryStore, "sqlite": SqliteStore, "redis": RedisStore}
+class AzureTableBackend:
+    """A table of its own."""
+
+    def __init__(self, clock: FakeClock, connection: str) -> None:
+        self._clock = clock
+        self.connection = connection
+        self.table = f"t{uuid4().hex}"
+
+    def open(self, connection: str | None = None, patience: timedelta = LONG) -> AzureTableStore:
+        account = StorageAccount(Secret(connection or self.connection))
+        return AzureTableStore(account, self.table, now=self._clock.now, patience=patience)
+
+    def everything(self) -> list[str]:
+        with self.client() as client:
+            return [row["RowKey"] for row in client.list_entities()]
+
+    def stored_steps(self) -> set[StepKey]:
+        with self.client() as client:
+            records = client.query_entities("RowKey ge 'record!'")
+            return {StepKey(*json.loads(row["step"])) for row in records}
+
+    def spoil(self) -> None:
+        with self.client() as client:
+            (row,) = client.list_entities()
+            client.update_entity({**row, "document0": GARBAGE.encode()})
+
+    def empty(self) -> None:
+        with self.client() as client:
+            for row in client.list_entities():
+                client.delete_entity(row)
+
+    def remove(self) -> None:
+        with self.client() as client:
+            client.delete_table()
+
+    def client(self) -> TableClient:
+        return TableClient.from_connection_string(self.connection, self.table)
+
+
+class AzureBlobBackend:
+    """A container of its own, and a folder in it."""
+
+    def __init__(self, clock: FakeClock, connection: str) -> None:
+        self._clock = clock
+        self.connection = connection
+        self.account = StorageAccount(Secret(connection))
+        self.container = f"c{uuid4().hex}"
+
+    def open(self, connection: str | None = None, patience: timedelta = LONG) -> AzureBlobStore:
+        account = StorageAccount(Secret(connection or self.connection))
+        now = self._clock.now
+        return AzureBlobStore(account, self.container, "of/ocr", now=now, patience=patience)
+
+    def everything(self) -> list[str]:
+        with self.client() as client:
+            return [blob.name.removeprefix("of/ocr/") for blob in client.list_blobs()]
+
+    def stored_steps(self) -> set[StepKey]:
+        with self.client() as client:
+            names = [blob.name for blob in client.list_blobs("of/ocr/record/")]
+            heads = [client.download_blob(name).readall().partition(b"\n")[0] for name in names]
+        return {StepKey(*json.loads(head)[:2]) for head in heads}
+
+    def spoil(self) -> None:
+        with self.client() as client:
+            (blob,) = client.list_blobs()
+            client.upload_blob(blob.name, GARBAGE.encode(), overwrite=True)
+
+    def empty(self) -> None:
+        with self.client() as client:
+            for blob in client.list_blobs():
+                client.delete_blob(blob.name)
+
+    def remove(self) -> None:
+        with self.client() as client:
+            client.delete_container()
+
+    def client(self) -> ContainerClient:
+        return ContainerClient.from_connection_string(
+            self.connection, self.container, api_version=BLOB_API_VERSION
+        )
+
+
+BACKENDS = {
+    "memory": MemoryStore,
+    "sqlite": SqliteStore,
+    "redis": RedisStore,
+    "azure_table": AzureTableStore,
+    "azure_blob": AzureBlobStore,
+}
 
 
 def stores_in_the_suite() -> set[str]:

@@ -6,9 +6,12 @@ import pytest
 
 from lucius_sdk.idempotency_store import DedupStore
 from lucius_sdk.testing.clock import FakeClock
+from tests.azurite import Azurite
 from tests.components import require
 from tests.sdk.idempotency_store.backends import (
     BACKENDS,
+    AzureBlobBackend,
+    AzureTableBackend,
     Backend,
     MemoryBackend,
     RedisBackend,
@@ -49,6 +52,16 @@ def redis_backend(clock: FakeClock, redis_socket: Path) -> RedisBackend:
     with redis.Redis.from_url(url) as client:
         client.flushall()
     return RedisBackend(clock, url)
+
+
+@pytest.fixture
+def azure_table_backend(clock: FakeClock, azure_storage: Azurite) -> AzureTableBackend:
+    return AzureTableBackend(clock, azure_storage.connection)
+
+
+@pytest.fixture
+def azure_blob_backend(clock: FakeClock, azure_storage: Azurite) -> AzureBlobBackend:
+    return AzureBlobBackend(clock, azure_storage.connection)
 
 
 @pytest.fixture(params=BACKENDS)

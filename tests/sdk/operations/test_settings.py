@@ -1,6 +1,7 @@
 """Nothing set is a working default; everything wrong is told at once, and no secret with it."""
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.generator.settings import service_settings_page
+from lucius_azure.storage import StorageAccount
 from lucius_contract.routing import LANES
 from lucius_orchestrator import settings as orchestrator
 from lucius_orchestrator.bootstrap.bus import keyless_connection
@@ -30,6 +32,9 @@ from lucius_settings.secret import MASK, Secret
 
 WORD = "hunter2hunter2"
 CONNECTION = f"Endpoint=sb://bus.example/;SharedAccessKeyName=root;SharedAccessKey={WORD}"
+STORAGE = f"DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={WORD}{WORD}"
+BLOBS = {"LUCIUS_BLOB_CONNECTION": STORAGE}
+TABLES = {"LUCIUS_TABLE_CONNECTION": STORAGE}
 PAGE = service_settings_page()
 
 
@@ -44,7 +49,7 @@ def test_nothing_set_is_a_service_beside_lucius_up_in_the_same_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     found, beside = load_settings({}), orchestrator.load_settings({})
-    assert found.workspace_root.as_uri() == beside.workspace_root
+    assert Path(found.workspace_root).as_uri() == beside.workspace_root
     assert found.servicebus_connection == Secret(keyless_connection("127.0.0.1", beside.bus_port))
     assert found.bus_address == f"sb://127.0.0.1:{beside.bus_port}"
     assert found.health_port != beside.port
@@ -63,6 +68,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert found.health_host == "127.0.0.1"
     assert (found.log_level, found.log_format) == ("INFO", "json")
     assert found.input_roots == ()
+    assert (found.tables, found.blobs) == (None, None)
 
 
 def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
@@ -71,8 +77,10 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         "LUCIUS_SERVICEBUS_CONNECTION": CONNECTION,
         "LUCIUS_LANES": "0, 3, 8-15",
         "LUCIUS_WORKSPACE_ROOT": "file:///srv/my%20work",
-        "LUCIUS_INPUT_ROOTS": f"/in,file://localhost/also, {tmp_path}",
+        "LUCIUS_INPUT_ROOTS": f"/in,file://localhost/also, {tmp_path}, az://inputs/a%20b/",
         "LUCIUS_DEDUP_STORE": "redis://:pw@cache:6379/0",
+        "LUCIUS_TABLE_CONNECTION": STORAGE,
+        "LUCIUS_BLOB_ENDPOINT": "https://acme.blob.core.windows.net/",
         "LUCIUS_CONCURRENCY": "64",
         "LUCIUS_ACK_SECONDS": "0.5",
         "LUCIUS_GRACE_SECONDS": "0",
@@ -87,9 +95,13 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         servicebus_connection=Secret(CONNECTION),
         servicebus_namespace=None,
         lanes=(0, 3, *range(8, 16)),
-        workspace_root=Path("/srv/my work"),
-        input_roots=(Path("/in"), Path("/also"), tmp_path),
+        workspace_root="/srv/my work",
+        input_roots=("/in", "/also", str(tmp_path), "az://inputs/a%20b"),
         dedup_store=Secret("redis://:pw@cache:6379/0"),
+        table_connection=Secret(STORAGE),
+        table_endpoint=None,
+        blob_connection=None,
+        blob_endpoint="https://acme.blob.core.windows.net",
         concurrency=64,
         ack_within=timedelta(seconds=0.5),
         grace=timedelta(0),
@@ -107,19 +119,61 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
 def test_a_root_of_the_orchestrator_is_the_same_root_here(root: str) -> None:
     environ = {"LUCIUS_WORKSPACE_ROOT": root}
     beside = orchestrator.load_settings(environ).workspace_root
-    assert load_settings(environ).workspace_root == file_path(beside)
-    assert load_settings({"LUCIUS_INPUT_ROOTS": root}).input_roots == (file_path(beside),)
+    assert load_settings(environ).workspace_root == str(file_path(beside))
+    assert load_settings({"LUCIUS_INPUT_ROOTS": root}).input_roots == (str(file_path(beside)),)
 
 
-@pytest.mark.parametrize(
-    ("variable", "can"),
-    [("LUCIUS_WORKSPACE_ROOT", "writes to"), ("LUCIUS_INPUT_ROOTS", "reads from")],
-)
-@pytest.mark.parametrize("root", ["az://work/jobs", "s3://bucket/jobs", "https://host/jobs"])
-def test_a_root_that_is_no_folder_of_files_is_told_to_be_too_early(
-    variable: str, can: str, root: str
+@pytest.mark.parametrize("root", ["az://work/jobs", "az://work/my%20jobs/", "az://work"])
+def test_a_root_of_blobs_is_the_orchestrators_too(root: str) -> None:
+    environ = {"LUCIUS_WORKSPACE_ROOT": root, **BLOBS}
+    beside = orchestrator.load_settings(environ).workspace_root
+    assert load_settings(environ).workspace_root == beside.rstrip("/")
+
+
+def test_a_storage_account_is_reached_with_a_key_or_with_an_identity() -> None:
+    table, blob = "https://acme.table.core.windows.net", "https://acme.blob.core.windows.net"
+    named = {"LUCIUS_TABLE_ENDPOINT": table, "LUCIUS_BLOB_ENDPOINT": f"{blob}/"}
+    by_identity, by_key = load_settings(named), load_settings(TABLES | BLOBS)
+    assert by_identity.tables == StorageAccount(endpoint=table)
+    assert by_identity.blobs == StorageAccount(endpoint=blob)
+    assert by_key.tables == by_key.blobs == StorageAccount(Secret(STORAGE))
+    found = problems(TABLES | BLOBS | named)
+    assert list(found) == ["LUCIUS_TABLE_ENDPOINT", "LUCIUS_BLOB_ENDPOINT"]
+    assert all("a key or an identity, not both" in message for message in found.values())
+
+
+NEEDING_BLOBS = [
+    ("LUCIUS_WORKSPACE_ROOT", "az://work/jobs"),
+    ("LUCIUS_INPUT_ROOTS", "/in,az://inputs"),
+    ("LUCIUS_DEDUP_STORE", "azblob:dedup/ocr"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), NEEDING_BLOBS)
+def test_blobs_without_an_account_are_told_what_to_set(variable: str, value: str) -> None:
+    message = problems({variable: value} | TABLES)[variable]
+    assert "set LUCIUS_BLOB_CONNECTION or LUCIUS_BLOB_ENDPOINT" in message
+    assert load_settings({variable: value} | BLOBS).warnings == ()
+
+
+def test_a_table_without_an_account_is_told_what_to_set() -> None:
+    store = {"LUCIUS_DEDUP_STORE": "aztable:dedup"}
+    message = problems(store | BLOBS)["LUCIUS_DEDUP_STORE"]
+    assert "set LUCIUS_TABLE_CONNECTION or LUCIUS_TABLE_ENDPOINT" in message
+    assert load_settings(store | TABLES).warnings == ()
+
+
+def test_an_account_that_cannot_be_read_is_the_only_problem() -> None:
+    wanted = dict(NEEDING_BLOBS) | {"LUCIUS_BLOB_CONNECTION": "AccountName=acme"}
+    assert list(problems(wanted)) == ["LUCIUS_BLOB_CONNECTION"]
+
+
+def test_a_package_that_blobs_need_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert f"this version {can} files only" in problems({variable: root})[variable]
+    monkeypatch.setitem(sys.modules, "lucius_sdk.workspace_io.blob.places", None)
+    message = problems({"LUCIUS_WORKSPACE_ROOT": "az://work"} | BLOBS)["LUCIUS_WORKSPACE_ROOT"]
+    assert "lucius-sdk[azure]" in message
 
 
 def test_the_folder_of_the_system_is_the_orchestrators_to_name() -> None:
@@ -141,8 +195,15 @@ WRONG = {
     "LUCIUS_SERVICEBUS_NAMESPACE": ("bus", "sb://bus.example"),
     "LUCIUS_LANES": ("16", "3-1", "0-16", "a", "1,,2", "0-", "-1", "1-2-3"),
     "LUCIUS_WORKSPACE_ROOT": (
-        "az://work/jobs",
         "https://files.example/x",
+        "s3://bucket/jobs",
+        "az:work",
+        "az:///jobs",
+        "az://Work/jobs",
+        "az://work/../jobs",
+        "az://work/jobs?sig=x",
+        "az://me:pw@work/jobs",
+        "az://work//jobs",
         "file://host/work",
         "file:///",
         "file:///a?b",
@@ -153,8 +214,25 @@ WRONG = {
         "file:///a/./b",
         "file:///a%2Fb",
     ),
-    "LUCIUS_INPUT_ROOTS": ("/a,,/b", "s3://bucket/a"),
-    "LUCIUS_DEDUP_STORE": ("dedup.db", "mysql://db", "sqlite:", "sqlite:///", "redis:host"),
+    "LUCIUS_INPUT_ROOTS": ("/a,,/b", "s3://bucket/a", "/a,az://IN"),
+    "LUCIUS_DEDUP_STORE": (
+        "dedup.db",
+        "mysql://db",
+        "sqlite:",
+        "sqlite:///",
+        "redis:host",
+        "aztable:",
+        "aztable:tables",
+        "aztable:lucius_dedup",
+        "azblob:",
+        "azblob:Dedup",
+        "azblob:dedup/",
+        "azblob:dedup/../x",
+    ),
+    "LUCIUS_TABLE_CONNECTION": ("acme", f"AccountName=acme;AccountKey=?{WORD}="),
+    "LUCIUS_TABLE_ENDPOINT": ("http://127.0.0.1:10002/x", "https://a.blob.core.windows.net"),
+    "LUCIUS_BLOB_CONNECTION": ("acme", f"TableEndpoint=https://a;SharedAccessSignature=sig={WORD}"),
+    "LUCIUS_BLOB_ENDPOINT": ("acme.blob.core.windows.net", "https://a.table.core.windows.net"),
     "LUCIUS_CONCURRENCY": ("0", "1025", "many"),
     "LUCIUS_ACK_SECONDS": ("0", "soon"),
     "LUCIUS_GRACE_SECONDS": ("-1", "3601"),
@@ -210,10 +288,12 @@ def test_services_and_the_orchestrator_know_each_others_variables() -> None:
         ("sqlite:///srv/dedup.db", "sqlite:///srv/dedup.db"),
         ("sqlite:////srv/dedup.db", "sqlite:////srv/dedup.db"),
         ("sqlite:dedup.db", "sqlite:dedup.db"),
+        ("aztable:dedup", "aztable:dedup"),
+        ("azblob:dedup/ocr", "azblob:dedup/ocr"),
     ],
 )
 def test_a_store_is_shown_without_its_credential(store: str, shown: str) -> None:
-    environ = {"LUCIUS_DEDUP_STORE": store}
+    environ = {"LUCIUS_DEDUP_STORE": store, **TABLES, **BLOBS}
     found = load_settings(environ)
     rows = {row.variable: row for row in effective(found, environ)}
     assert rows["LUCIUS_DEDUP_STORE"].value_masked == shown
@@ -221,10 +301,12 @@ def test_a_store_is_shown_without_its_credential(store: str, shown: str) -> None
 
 
 def test_what_is_in_force_names_every_variable_and_masks_the_key() -> None:
-    environ = {"LUCIUS_SERVICEBUS_CONNECTION": CONNECTION, "LUCIUS_LANES": "1,2,4"}
+    environ = {"LUCIUS_SERVICEBUS_CONNECTION": CONNECTION, "LUCIUS_LANES": "1,2,4", **TABLES}
     rows = {row.variable: row for row in effective(load_settings(environ), environ)}
     assert list(rows) == [info.variable for info in SETTINGS]
     assert rows["LUCIUS_SERVICEBUS_CONNECTION"].value_masked == MASK
+    assert rows["LUCIUS_TABLE_CONNECTION"].value_masked == MASK
+    assert rows["LUCIUS_BLOB_CONNECTION"].value_masked == "(none)"
     assert rows["LUCIUS_LANES"][1:3] == ("1-2,4", "set")
     assert rows["LUCIUS_CONCURRENCY"][1:3] == ("8", "default")
     assert rows["LUCIUS_INPUT_ROOTS"].value_masked == "(none)"

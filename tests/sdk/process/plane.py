@@ -76,7 +76,7 @@ async def open_plane(
         "LUCIUS_WORKSPACE_ROOT": yard.workspace.as_uri(),
     }
     arguments = ("up", "--port", "0", "--data", str(folder / "data"))
-    process = await asyncio.to_thread(start, folder, *arguments, **given, **environ)
+    process = await asyncio.to_thread(start, folder, *arguments, **given | environ)
     with process:
         line = await asyncio.to_thread(first_line, process, folder)
         plane = Plane(line.split("api=")[1].split()[0])

@@ -4,9 +4,11 @@ import asyncio
 import signal
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from tests.azurite import Azurite
 from tests.sdk.process.plane import Plane, open_plane
 from tests.sdk.process.service import STAGES
 from tests.sdk.process.yard import Yard, open_yard
@@ -31,11 +33,11 @@ async def test_killed_at_any_stage_there_is_one_result_and_completed_work_is_not
             group.create_task(kill_and_go_on(yard, plane, name, stage))
 
 
-async def kill_and_go_on(yard: Yard, plane: Plane, name: str, stage: str) -> None:
+async def kill_and_go_on(yard: Yard, plane: Plane, name: str, stage: str, **environ: str) -> None:
     job = await plane.submit(name)
-    async with yard.service(name, TEST_KILL_AT=stage) as doomed:
+    async with yard.service(name, TEST_KILL_AT=stage, **environ) as doomed:
         assert await doomed.ended() == -signal.SIGKILL, stage
-    async with yard.service(name) as successor:
+    async with yard.service(name, **environ) as successor:
         found = await plane.finished(job)
         await yard.empty(name)
         assert await successor.stop() == 0, stage
@@ -43,3 +45,25 @@ async def kill_and_go_on(yard: Yard, plane: Plane, name: str, stage: str) -> Non
     assert [step["attempt_no"] for step in found["steps"]] == [1], stage
     assert (await plane.causes(job)).count("RESULT_SUCCEEDED") == 1, stage
     assert yard.runs[job] == RUNS[stage], stage
+
+
+async def test_a_service_that_has_everything_in_azure_is_killed(
+    tmp_path: Path, azure_storage: Azurite
+) -> None:
+    """Its successor reports what was stored; the work is not done again."""
+    name, connection = f"all{uuid4().hex}", azure_storage.connection
+    stores = {"on-tables": f"aztable:{name}", "on-blobs": f"azblob:{name}/dedup"}
+    environ = {
+        "LUCIUS_WORKSPACE_ROOT": f"az://{name}/work",
+        "LUCIUS_TABLE_CONNECTION": connection,
+        "LUCIUS_BLOB_CONNECTION": connection,
+    }
+    root = environ["LUCIUS_WORKSPACE_ROOT"]
+    async with (
+        open_yard(tmp_path, stores, LOCK) as yard,
+        open_plane(yard, dict.fromkeys(stores, "WRITE"), LUCIUS_WORKSPACE_ROOT=root) as plane,
+        asyncio.TaskGroup() as group,
+    ):
+        for service, store in stores.items():
+            given = environ | {"LUCIUS_DEDUP_STORE": store}
+            group.create_task(kill_and_go_on(yard, plane, service, "after COMPLETED", **given))

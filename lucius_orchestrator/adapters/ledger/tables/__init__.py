@@ -28,8 +28,11 @@ and tries again from what is stored. No step waits for a clock to be sure of any
     directives  claims                         letters     dead letters
     listing     pages of jobs                  retention   jobs that go
     ending      what a job owes when it ends   repair      what crashes left
+    webhooks    what its addresses are told
+    webhook_store   the same, for the outbox's dispatcher
     ledger      the verbs of the port
 
 Cost, in calls of the store, when nobody interferes: a creation takes twelve, of which eight write;
-a commit that only moves a step takes one, one that brings a directive two or three, the last nine.
+a commit that only moves a step takes one, one that brings a directive two or three, the last nine,
+and one more if its end is to be told.
 """

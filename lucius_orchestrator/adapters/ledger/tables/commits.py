@@ -26,6 +26,7 @@ from lucius_orchestrator.adapters.ledger.tables.partition import (
     Written,
 )
 from lucius_orchestrator.adapters.ledger.tables.store import Merge, Operation, StoreError
+from lucius_orchestrator.adapters.ledger.tables.webhooks import Webhooks
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
 from lucius_orchestrator.domain.decision import Decision, apply
 from lucius_orchestrator.domain.timers import Due, next_due
@@ -53,6 +54,7 @@ class _Commit:
     head: dict[str, Any]
     ends: bool = False
     index: list[IndexRow] = field(default_factory=list)
+    webhooks: list[IndexRow] = field(default_factory=list)
     obsolete: list[Place] = field(default_factory=list)
 
     @classmethod
@@ -67,7 +69,7 @@ class _Commit:
         """Announce where the job will be found after the decision."""
         job, timer = after.job, timer_after(self.timer, after)
         if job.state in TERMINAL_JOB_STATES and before.state not in TERMINAL_JOB_STATES:
-            self._end(job.completed_at or self.intent.now)
+            self._end(job)
         elif timer is not None and timer != self.timer:
             self.retime(timer)
         if job.state in WAITING and job.state is not before.state:
@@ -81,11 +83,12 @@ class _Commit:
         self.head |= {"leash": row.place, "timer": timer}
         self.index.append(row)
 
-    def _end(self, at: datetime) -> None:
-        row = self.intent.ended(at)
+    def _end(self, job: Job) -> None:
+        row = self.intent.ended(job.completed_at or self.intent.now)
         self.ends, self.timer = True, None
         self.head |= {"timer": None, "ended": row.place}
         self.index.append(row)
+        self.webhooks = self.intent.webhooks(job, row.place)
 
 
 class Commits:
@@ -94,6 +97,7 @@ class Commits:
         jobs: JobPartitions,
         indexes: Indexes,
         letters: Letters,
+        webhooks: Webhooks,
         directives: Directives,
         ending: Ending,
         *,
@@ -103,6 +107,7 @@ class Commits:
         self._jobs = jobs
         self._indexes = indexes
         self._letters = letters
+        self._webhooks = webhooks
         self._directives = directives
         self._ending = ending
         self._clock = clock
@@ -161,6 +166,7 @@ class Commits:
     async def _batch(self, commit: _Commit, operations: Sequence[Operation]) -> Written:
         job_id = commit.intent.job_id
         announced = await self._indexes.announce(commit.index)
+        await self._webhooks.announce(commit.webhooks)
         try:
             written = await self._jobs.write(job_id, operations)
         except StoreError as refused:
@@ -168,13 +174,15 @@ class Commits:
             if head is not None and head.token == commit.intent.token:
                 return Written(head.etag, {})
             with suppress(LedgerUnavailable):
-                await self._indexes.withdraw(commit.index)
+                await self._indexes.withdraw([*commit.index, *commit.webhooks])
             if refused.row == JOB:
                 raise Conflict(job_id, found) from refused
             raise _Overtaken from refused
         return Written(written.etag, {**announced, **written.etags})
 
     async def _follow_up(self, commit: _Commit, job: Job) -> None:
+        if commit.webhooks:
+            self._webhooks.wake()
         with suppress(LedgerUnavailable):
             await self._indexes.drop(*commit.obsolete)
             if commit.ends:

@@ -43,6 +43,7 @@ from lucius_orchestrator.ports.ledger import (
     Saturated,
     Scope,
     Stored,
+    TooLarge,
 )
 
 Build = Callable[[str], NewJob]
@@ -188,6 +189,11 @@ class Creation:
             written = await self._jobs.write(job_id, attempt.operations())
         except EntityExists:
             return await self._overtaken(attempt)
+        except TooLarge:
+            await self._indexes.drop(*(row.place for row in attempt.pending))
+            if await self._jobs.entomb(job_id):
+                await self._give_up(attempt)
+            raise
         return await self._created(attempt, written.etag, {**announced, **written.etags})
 
     async def _created(self, attempt: _Attempt, etag: str, etags: Etags) -> Created:

@@ -11,6 +11,7 @@ still to come (it is left alone), or speak of one that was overtaken (it is dele
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -150,15 +151,15 @@ class Directives:
 
     async def backlog(self) -> dict[int, int]:
         """By the index, which names a directive from before its commit until it is published."""
-        lanes = {lane: await self._count(lane) for lane in range(LANES)}
-        return {lane: count for lane, count in lanes.items() if count}
-
-    async def _count(self, lane: int) -> int:
-        partition, first, count = pending_partition(OutboxKind.DIRECTIVE, lane), "", 0
-        while page := await self._tables.query(PENDING, partition, first, keys.END, _PAGE):
-            count += len(page)
-            first = page[-1].key + "!"
-        return count
+        first, end = keys.below(OutboxKind.DIRECTIVE.value)
+        after, found = (first, ""), Counter[str]()
+        while rows := await self._tables.scan(PENDING, after, end, _PAGE):
+            found.update(row.partition for row in rows)
+            after = rows[-1].partition, rows[-1].key
+            if len(rows) < _PAGE:
+                break
+        lanes = {pending_partition(OutboxKind.DIRECTIVE, lane): lane for lane in range(LANES)}
+        return {lanes[partition]: count for partition, count in sorted(found.items())}
 
     async def release(self, claims: Iterable[Claim]) -> None:
         now = self._clock()

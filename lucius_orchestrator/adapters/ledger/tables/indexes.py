@@ -17,6 +17,7 @@ has fenced its base: see `JobPartitions.fence`. That is the whole of the repair.
     states       CANCELLING, ...   <job>!<token>
     ended        ENDED             <moment>!<job>!<token>
     deadletters  <month>           <moment>!<letter>!<token>  newest first
+    webhooks     WEBHOOK           DUE!<moment>!<job>!<token>!<position>, see `webhooks`
     joblist      <tenant>!<month>  <job>                      newest first, without a token: true as
                                                               soon as there is a job of this id
 
@@ -35,6 +36,7 @@ from lucius_contract.states import JobState, OutboxState
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.partition import (
     JOBS,
+    Head,
     IndexRow,
     JobPartitions,
     Place,
@@ -49,17 +51,22 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Tables,
     Values,
 )
+from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind
 from lucius_orchestrator.domain.timers import Due
 from lucius_orchestrator.ports.ledger import DeadLetterRow
+from lucius_orchestrator.ports.webhooks import webhooks_of
 
 TIMERS = "timers"
 PENDING = "pending"
 STATES = "states"
 ENDED = "ended"
 LETTERS = "deadletters"
+WEBHOOKS = "webhooks"
 JOBLIST = "joblist"
 UNTIMED = "UNTIMED"
+WEBHOOK = "WEBHOOK"
+WEBHOOK_DUE = "DUE"
 _PAGE = 100
 WAITING = frozenset({JobState.CANCELLING, JobState.PAUSING})
 """The states by which jobs can be found."""
@@ -108,6 +115,26 @@ class Intent(NamedTuple):
     def ended(self, at: datetime) -> IndexRow:
         row = keys.key(keys.moment(at), self.job_id, self.token)
         return self._row(Place(ENDED, ENDED.upper(), row))
+
+    def webhooks(self, job: Job, ended: Place) -> list[IndexRow]:
+        """What the job's addresses are told of its end, whose row this is."""
+        messages = webhooks_of(job) if job.callback_urls else ()
+        return [
+            self._row(
+                Place(WEBHOOKS, WEBHOOK, f"{WEBHOOK_DUE}!{ended.row}!{position:02d}"),
+                ended=ended,
+                event_id=message.dedupe_key,
+                topic=message.topic,
+                payload=message.payload,
+                due_at=job.completed_at or self.now,
+                until=None,
+                attempts=0,
+                reclaims=0,
+                error=None,
+                moved_by=None,
+            )
+            for position, message in enumerate(messages)
+        ]
 
     def letter(self, letter: DeadLetterRow) -> IndexRow:
         place = letter_place(letter, self.token)
@@ -209,19 +236,26 @@ class Indexes:
         if table == LETTERS:
             return await self._letter_stands(row)
         head = await self._jobs.head(job_id)
-        if head is None or head.job is None:
-            return False
-        if table == STATES:
-            return head.job.state.value == row.place.partition
-        if table == ENDED:
-            return _names(head.ended, row)
-        return _names(head.leash, row) and not head.is_terminal
+        return head is not None and _agrees(head, row)
 
     async def _letter_stands(self, row: IndexRow) -> bool:
         letter_id, job_id = row.values["letter_id"], row.values["job_id"]
         partition = letter_partition(job_id, letter_id)
         letter = await self._tables.get(JOBS, partition, letter_key(letter_id))
         return letter is not None and _names(letter.values["index"], row)
+
+
+def _agrees(head: Head, row: IndexRow) -> bool:
+    table = row.place.table
+    if table == WEBHOOKS:
+        return bool(head.ended == row.values["ended"])  # a tombstone still names the end
+    if head.job is None:
+        return False
+    if table == STATES:
+        return head.job.state.value == row.place.partition
+    if table == ENDED:
+        return _names(head.ended, row)
+    return _names(head.leash, row) and not head.is_terminal
 
 
 def _names(place: Place | None, row: IndexRow) -> bool:

@@ -24,6 +24,8 @@ from lucius_orchestrator.adapters.ledger.tables.repair import Repairs
 from lucius_orchestrator.adapters.ledger.tables.retention import Retention
 from lucius_orchestrator.adapters.ledger.tables.slots import Slots
 from lucius_orchestrator.adapters.ledger.tables.store import Tables
+from lucius_orchestrator.adapters.ledger.tables.webhook_store import TableWebhookStore
+from lucius_orchestrator.adapters.ledger.tables.webhooks import Webhooks
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
 from lucius_orchestrator.domain.timers import Due, TimerKind
@@ -45,6 +47,8 @@ from lucius_orchestrator.ports.ledger import (
     Reservation,
     Stored,
 )
+from lucius_orchestrator.ports.webhooks import RETRIES
+from lucius_outbox.retry import RetryPolicy
 
 AnswerT = TypeVar("AnswerT")
 
@@ -66,12 +70,14 @@ class TableLedger:
         new_token: Callable[[], str] = _new_token,
     ) -> None:
         self._tables = tables
+        self._clock = clock
         self._wakes: list[Callable[[], None]] = []
         self._running: set[asyncio.Task[Any]] = set()
         self._jobs = jobs = JobPartitions(tables, clock)
         self._indexes = indexes = Indexes(tables, jobs)
         self._slots = Slots(tables)
         self._letters = Letters(tables, clock=clock, new_token=new_token)
+        self._webhooks = Webhooks(tables, jobs)
         self._listing = Listing(tables, jobs)
         entries = Entries(tables)
         ending = Ending(indexes, entries, self._slots)
@@ -93,12 +99,15 @@ class TableLedger:
             jobs,
             indexes,
             self._letters,
+            self._webhooks,
             self._directives,
             ending,
             clock=clock,
             new_token=new_token,
         )
-        self._retention = Retention(tables, jobs, indexes, entries, ending, clock=clock)
+        self._retention = Retention(
+            tables, jobs, indexes, entries, ending, self._webhooks, clock=clock
+        )
         self._repairs = Repairs(tables, jobs, indexes, ending, clock=clock, grace=grace)
 
     async def create(
@@ -197,6 +206,10 @@ class TableLedger:
 
     async def mark_redriven(self, job_id: str, by: str) -> int:
         return await self._letters.mark_redriven(job_id, by)
+
+    def webhooks(self, policy: RetryPolicy = RETRIES) -> TableWebhookStore:
+        """Those that commits have enqueued, for whoever delivers them. Closed with the ledger."""
+        return TableWebhookStore(self._webhooks, self._letters, clock=self._clock, policy=policy)
 
     async def repair(self, limit: int) -> list[Repair]:
         return await self._repairs.repair(limit)

@@ -19,6 +19,9 @@ from lucius_orchestrator.adapters.ledger.tables.indexes import (
     PENDING,
     STATES,
     TIMERS,
+    WEBHOOK,
+    WEBHOOK_DUE,
+    WEBHOOKS,
     Indexes,
 )
 from lucius_orchestrator.adapters.ledger.tables.partition import (
@@ -34,6 +37,8 @@ EXAMINED = 1000
 """How many rows of each index one call looks at."""
 
 _START = ("", "")
+_STARTS = {WEBHOOKS: (WEBHOOK, f"{WEBHOOK_DUE}!")}
+"""Of what was given up nobody announces anything."""
 
 
 class Repairs:
@@ -57,14 +62,14 @@ class Repairs:
 
     async def repair(self, limit: int) -> list[Repair]:
         done: list[Repair] = []
-        for table in (TIMERS, PENDING, STATES, LETTERS):
+        for table in (TIMERS, PENDING, STATES, LETTERS, WEBHOOKS):
             if len(done) < limit:
                 done += await self._sweep(table, limit - len(done))
         return done
 
     async def _sweep(self, table: str, limit: int) -> list[Repair]:
         done: list[Repair] = []
-        after = self._seen.get(table, _START)
+        after = self._seen.get(table) or _STARTS.get(table, _START)
         rows = await self._tables.scan(table, after, keys.END, EXAMINED)
         for row in rows:
             if len(done) == limit:

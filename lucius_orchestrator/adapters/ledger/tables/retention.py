@@ -2,10 +2,11 @@
 
 A removal first deletes the idempotency entry, then turns the JOB row into a tombstone, which is the
 moment when the job is gone: nobody loads, lists or changes it from then on, however many of its
-rows are left, and who claims a directive of it finds no job and discards it. The rest follows in
-batches, and the row in the index of ended jobs last, so that `ended` meets a removal that a crash
-cut short, and finishes it. The tombstone stays for as long as a creator of this id could still be
-under way, and is then pruned.
+rows are left, and who claims a directive of it finds no job and discards it. Webhooks that tell of
+its end are delivered all the same: they are cut loose before. The rest follows in batches, and the
+row in the index of ended jobs last, so that `ended` meets a removal that a crash cut short, and
+finishes it. The tombstone stays for as long as a creator of this id could still be under way, and
+is then pruned.
 """
 
 from collections.abc import Callable
@@ -40,6 +41,7 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Row,
     Tables,
 )
+from lucius_orchestrator.adapters.ledger.tables.webhooks import Webhooks
 from lucius_orchestrator.ports.ledger import Conflict, Stored
 
 REST = timeouts.JOB_SLA
@@ -54,6 +56,7 @@ class Retention:
         indexes: Indexes,
         entries: Entries,
         ending: Ending,
+        webhooks: Webhooks,
         *,
         clock: Callable[[], datetime],
     ) -> None:
@@ -62,6 +65,7 @@ class Retention:
         self._indexes = indexes
         self._entries = entries
         self._ending = ending
+        self._webhooks = webhooks
         self._clock = clock
 
     async def ended(self, before: datetime, limit: int) -> list[str]:
@@ -85,6 +89,8 @@ class Retention:
             raise Conflict(job.job_id)
         await self._entries.release(head.tenant_id, head.entry, job.job_id)
         await self._ending.finish(job, version.leash)
+        if job.callback_urls and head.ended is not None:
+            await self._webhooks.outlive(head.ended)
         await self._jobs.dig(job.job_id)
         tombstone = {"tenant_id": head.tenant_id, "ended": head.ended}
         try:
@@ -106,7 +112,7 @@ class Retention:
                 await self._clear(job_id, head)
                 await self._delete(job_id, [Delete(JOB, head.etag)])
             await self._indexes.drop(Place(GRAVES, GRAVE, grave.key))
-        return len(graves)
+        return len(graves) + await self._webhooks.prune(before, limit - len(graves))
 
     async def _has_ended(self, row: Row) -> bool:
         """Mends what it meets: a removal cut short, a row whose commit never came."""
