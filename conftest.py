@@ -9,13 +9,14 @@ inside the tests, but its target must exist. `json` blocks must be JSON; `mermai
 `toml` blocks are for reading.
 """
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,18 @@ pytest_collect_file = Sybil(
     setup=enter,
     teardown=leave,
 ).pytest()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are no garbage: they are not looked through while they are collected, a
+    third of the time otherwise, nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

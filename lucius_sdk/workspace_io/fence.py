@@ -2,6 +2,10 @@
 
 import json
 from typing import NamedTuple, Self
+from urllib.parse import quote, unquote
+
+from lucius_contract.errors import ErrorCode
+from lucius_sdk.error_model import NonRetryableError
 
 
 class Fence(NamedTuple):
@@ -30,3 +34,33 @@ class Fence(NamedTuple):
             }:
                 return cls(job_id, step_id, attempt_no, epoch)
         raise ValueError("not a fence")
+
+    def to_header(self) -> str:
+        """For where only ASCII goes, and people may look: `job_1/step_03/2/1`."""
+        ids = f"{quote(self.job_id, safe='')}/{quote(self.step_id, safe='')}"
+        return f"{ids}/{self.attempt_no}/{self.epoch}"
+
+    @classmethod
+    def from_header(cls, text: str) -> Self:
+        """ValueError if it is not one."""
+        parts = [unquote(part, errors="strict") for part in text.split("/")]
+        job_id, step_id, attempt_no, epoch = parts
+        return cls(job_id, step_id, int(attempt_no), int(epoch))
+
+
+def check_not_lower(fence: Fence, stored: Fence) -> None:
+    """OUTPUT_CONFLICT if what is stored is of newer work."""
+    if fence < stored:
+        raise NonRetryableError(
+            ErrorCode.OUTPUT_CONFLICT,
+            f"newer work has published there: attempt {stored.attempt_no},"
+            f" run {stored.epoch} of {stored.step_id} of {stored.job_id}",
+        )
+
+
+def unreadable(where: str) -> NonRetryableError:
+    """A fence that is none is never overwritten: whose it is, only people can tell."""
+    return NonRetryableError(
+        ErrorCode.OUTPUT_CONFLICT,
+        f"the fence {where} cannot be read: look who published, then remove it",
+    )

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lucius_contract.errors import ErrorCode
-from lucius_sdk.error_model import NonRetryableError, RetryableError
-from lucius_sdk.workspace_io.fence import Fence
+from lucius_sdk.error_model import RetryableError
+from lucius_sdk.workspace_io.fence import Fence, check_not_lower, unreadable
 from lucius_sdk.workspace_io.local_files import sync_folder
 from lucius_sdk.workspace_io.names import RESERVED
 
@@ -40,12 +40,8 @@ class FenceFile:
         stored = self._last(start, whole)
         if stored == fence:
             return
-        if stored is not None and fence < stored:
-            raise NonRetryableError(
-                ErrorCode.OUTPUT_CONFLICT,
-                f"newer work has published there: attempt {stored.attempt_no},"
-                f" run {stored.epoch} of {stored.step_id} of {stored.job_id}",
-            )
+        if stored is not None:
+            check_not_lower(fence, stored)
         self._append(start + len(whole) + 1 if stored else 0, fence)
 
     def _tail(self) -> tuple[int, bytes]:
@@ -58,10 +54,7 @@ class FenceFile:
         try:
             return Fence.from_line(whole.rpartition(b"\n")[2])
         except ValueError as error:
-            raise NonRetryableError(
-                ErrorCode.OUTPUT_CONFLICT,
-                f"the fence {self._path.name} cannot be read: look who published, then remove it",
-            ) from error
+            raise unreadable(self._path.name) from error
 
     def _append(self, offset: int, fence: Fence) -> None:
         os.ftruncate(self._descriptor, offset)

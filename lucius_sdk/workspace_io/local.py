@@ -13,6 +13,7 @@ from lucius_sdk.workspace_io.fence import Fence
 from lucius_sdk.workspace_io.fence_file import fence_held, fence_path
 from lucius_sdk.workspace_io.local_files import FileSink, make_folders, open_file
 from lucius_sdk.workspace_io.names import RESERVED
+from lucius_sdk.workspace_io.port import Source
 from lucius_sdk.workspace_io.streams import CHUNK
 from lucius_sdk.workspace_io.uris import file_path, refused
 
@@ -51,16 +52,19 @@ class LocalStorage:
         with faults(reading, uri):
             return self._to_read(uri).stat().st_size
 
-    def create(self, uri: str) -> FileSink:
+    def create(self, uri: str, media_type: str) -> FileSink:
+        """Files have no media type, so it is not kept."""
+        del media_type
         return FileSink(self._to_write(uri), uri)
 
-    def publish(self, uri: str, source: BinaryIO, fence: Fence, media_type: str) -> None:
-        """Files have no media type, so it is not kept."""
+    def publish(self, uri: str, source: Source, fence: Fence, media_type: str) -> None:
+        """A fence keeps lower ones out from when it is written, which is just before the file."""
         del media_type
         target = self._to_write(uri)
         sink = FileSink(target, uri)
         try:
-            copyfileobj(source, sink, CHUNK)
+            with source() as stream:
+                copyfileobj(stream, sink, CHUNK)
             sink.seal()
             with faults(writing, uri), fence_held(fence_path(target), self._lock_seconds) as held:
                 held.raise_to(fence)

@@ -24,23 +24,23 @@ def check_name(name: str) -> str:
     return name
 
 
-def segment_problem(segment: str) -> str | None:
-    """Why this cannot be one segment of a path, if so."""
+def segment_problem(segment: str, limit: int = SEGMENT_LIMIT) -> str | None:
+    """Why this cannot be one segment of a path, if so; `limit` is in bytes."""
     if not segment.strip("."):
         return "has a segment that is empty or of dots alone"
     if "/" in segment or "\\" in segment:
         return "has a slash or a backslash inside a segment"
     if _CONTROL.search(segment):
         return "holds control characters"
-    return _problem_of_bytes(segment)
+    return _problem_of_bytes(segment, limit)
 
 
-def _problem_of_bytes(segment: str) -> str | None:
+def _problem_of_bytes(segment: str, limit: int) -> str | None:
     try:
         size = len(segment.encode())
     except UnicodeEncodeError:
         return "is not text that UTF-8 can hold"
-    return f"has a segment of more than {SEGMENT_LIMIT} bytes" if size > SEGMENT_LIMIT else None
+    return f"has a segment of more than {limit} bytes" if size > limit else None
 
 
 def _problem_below_a_step(segment: str) -> str | None:

@@ -5,9 +5,13 @@ All verbs block, and are called from many threads at once. Their errors are thos
 same call can only fail again.
 """
 
+from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
 from lucius_sdk.workspace_io.fence import Fence
+
+Source = Callable[[], BinaryIO]
+"""Opens what is to be published, from its beginning, each time that it is called."""
 
 
 class Reader(Protocol):
@@ -45,18 +49,21 @@ class Sink(Protocol):
 class Storage(Reader, Protocol):
     """Reads and writes below one root."""
 
-    def create(self, uri: str) -> Sink:
-        """Begin an object; its folders are made. A commit replaces what stood there."""
+    def create(self, uri: str, media_type: str) -> Sink:
+        """Begin an object; its folders are made. A commit replaces what stood there. The media
+        type is kept with it where the storage has a place for one."""
 
-    def publish(self, uri: str, source: BinaryIO, fence: Fence, media_type: str) -> None:
-        """Put the rest of `source` where other runs may want to publish too.
+    def publish(self, uri: str, source: Source, fence: Fence, media_type: str) -> None:
+        """Put what `source` opens where other runs may want to publish too.
 
-        OUTPUT_CONFLICT if a higher fence has published, or begun to: then nothing changes. The
-        fence is stored with the object, and no moment shows half of either.
+        OUTPUT_CONFLICT if a higher fence has published: then nothing changes. A storage may say so
+        already when a higher one has begun to. The fence is stored with the object, and no moment
+        shows half of either. Where runs meet, `source` may be opened more than once.
         """
 
     def size_of(self, uri: str) -> int:
         """In bytes; INPUT_NOT_FOUND if there is no such object."""
 
     def check(self) -> None:
-        """STORAGE_UNAVAILABLE unless the root can be read and written. Writes nothing."""
+        """STORAGE_UNAVAILABLE unless the root can be read and written, as far as that can be told
+        without writing."""

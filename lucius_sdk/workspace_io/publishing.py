@@ -1,6 +1,7 @@
 """The last step's outcome, put where the client asked for it."""
 
 import io
+from typing import BinaryIO
 
 from lucius_contract.documents import Artifact, Ref
 from lucius_sdk.workspace_io.fence import Fence
@@ -25,11 +26,12 @@ def publish(
     if split_uri(uri).scheme not in storage.schemes:
         known = ", ".join(sorted(storage.schemes))
         raise refused(uri, f"has a scheme to which this service cannot publish (it can: {known})")
-    if isinstance(content, Artifact):
-        expected, source = content, storage.open_read(content.uri)
-    else:
-        expected, source = None, io.BytesIO(content)
-    own_type = BYTES if expected is None else expected.media_type
-    with open_checked(source, check_open, expected) as checked:
-        storage.publish(uri, checked, fence, media_type or own_type)
+
+    def source() -> BinaryIO:
+        if isinstance(content, Artifact):
+            return open_checked(storage.open_read(content.uri), check_open, content)
+        return open_checked(io.BytesIO(content), check_open)
+
+    own_type = content.media_type if isinstance(content, Artifact) else BYTES
+    storage.publish(uri, source, fence, media_type or own_type)
     return uri

@@ -19,8 +19,8 @@ class StepFolder:
     def uri_of(self, name: str) -> str:
         return child_uri(self.uri, check_name(name))
 
-    def create(self, name: str) -> Sink:
-        return self._storage.create(self.uri_of(name))
+    def create(self, name: str, media_type: str) -> Sink:
+        return self._storage.create(self.uri_of(name), media_type)
 
 
 def _folder_of(step_type: str) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
-from lucius_sdk.workspace_io.names import segment_problem
+from lucius_sdk.workspace_io.names import SEGMENT_LIMIT, segment_problem
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
@@ -32,9 +32,9 @@ def file_path(uri: str) -> Path:
         raise refused(uri, "is not a file uri")
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise refused(uri, "does not have the form file:///absolute/path")
-    if parts.query or parts.fragment or uri.endswith(("?", "#")):
-        raise refused(uri, "has a query or a fragment; percent-encode '?' and '#'")
-    return Path("/", *(_decoded(uri, segment) for segment in parts.path.split("/") if segment))
+    check_bare(uri, parts)
+    segments = (segment for segment in parts.path.split("/") if segment)
+    return Path("/", *(decoded_segment(uri, segment) for segment in segments))
 
 
 def file_uri(path: Path) -> str:
@@ -57,12 +57,18 @@ def refused(uri: str, problem: str) -> NonRetryableError:
     return NonRetryableError(ErrorCode.INPUT_INVALID, f"the uri {shown(uri)!r} {problem}")
 
 
-def _decoded(uri: str, segment: str) -> str:
+def check_bare(uri: str, parts: SplitResult) -> None:
+    """INPUT_INVALID unless it ends with its path."""
+    if parts.query or parts.fragment or uri.endswith(("?", "#")):
+        raise refused(uri, "has a query or a fragment; percent-encode '?' and '#'")
+
+
+def decoded_segment(uri: str, segment: str, limit: int = SEGMENT_LIMIT) -> str:
     try:
         name = unquote(segment, errors="strict")
     except UnicodeDecodeError as error:
         raise refused(uri, "is not UTF-8 once it is percent-decoded") from error
-    problem = segment_problem(name)
+    problem = segment_problem(name, limit)
     if problem is not None:
         raise refused(uri, problem)
     return name

@@ -85,7 +85,8 @@ class Workspace:
     def open(self, name: str, media_type: str | None = None) -> Iterator[ArtifactWriter]:
         """For what is too large for memory. An exception inside discards what was written."""
         self._check_open()
-        with self._reserved(check_name(name)), _discarding(self._folder.create(name)) as sink:
+        kind = media_type or BYTES
+        with self._reserved(check_name(name)), _discarding(self._folder.create(name, kind)) as sink:
             stream = _DigestingStream(sink, self._check_open)
             writer = ArtifactWriter(stream)
             try:
@@ -96,7 +97,7 @@ class Workspace:
                 writer.close()
             self._check_open()
             sink.commit()
-            artifact = stream.artifact(name, self._folder.uri_of(name), media_type or BYTES)
+            artifact = stream.artifact(name, self._folder.uri_of(name), kind)
             self._finish(writer, artifact)
 
     async def awrite(

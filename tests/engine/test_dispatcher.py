@@ -365,11 +365,17 @@ async def test_a_directive_whose_job_was_removed_meanwhile_is_discarded(plane: P
 
 
 async def test_rows_for_which_there_was_no_room_are_looked_for_at_once(plane: Plane) -> None:
+    go_on = asyncio.Event()
+
+    async def hold(*_: Any) -> None:
+        await go_on.wait()
+
+    plane.bus_detour.before["publish"] = hold
     settings = DispatcherSettings(batch_size=2, concurrency=1, poll_interval=timedelta(hours=1))
     async with running([plane.another_dispatcher(settings)]):
         await turns()
-        requests = [request(idempotency_key=f"k-{number}") for number in range(15)]
-        jobs = await asyncio.gather(*map(plane.submit, requests))
+        jobs = [await plane.submit(request(idempotency_key=f"k-{number}")) for number in range(15)]
+        go_on.set()
         found = [(await plane.directive_on_the_way()).job_id for _ in jobs]
     assert sorted(found) == sorted(jobs)
 

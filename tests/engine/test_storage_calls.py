@@ -21,11 +21,11 @@ from lucius_orchestrator.bootstrap.parts import running
 from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_settings.secret import Secret
+from tests.azure_proxy import proxy_to
 from tests.azurite import Azurite
 from tests.engine.plane import PIPELINE, Plane, ack, request, result
 from tests.ledger.azure_stage import HookedTables
 from tests.ledger.backends import Backend, Clock
-from tests.sdk.idempotency_store.azure_proxy import proxy_to
 
 SERVICES = ("ocr", "embedding", "sis")
 ALONE = 28

@@ -35,11 +35,11 @@ from lucius_orchestrator.domain.aggregate import StepPolicy
 from lucius_orchestrator.domain.creation import StepPlan
 from lucius_orchestrator.ports.ledger import LedgerUnavailable, TooLarge, UnknownSchema
 from lucius_settings.secret import Secret
+from tests.azure_proxy import Fault, Refusal, StorageProxy, proxy_to
 from tests.azurite import Azurite
 from tests.ledger.backends import Clock
 from tests.ledger.jobs import MANY, World
 from tests.ledger.view import on_the_wire
-from tests.sdk.idempotency_store.azure_proxy import Fault, Refusal, StorageProxy, proxy_to
 
 HERE = ("things", "p")
 BUSY = Refusal(503, "ServerBusy", {"Retry-After": "7"})

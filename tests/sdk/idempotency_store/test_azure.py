@@ -27,14 +27,14 @@ from lucius_sdk.idempotency_store.azure_layout import place_of
 from lucius_sdk.idempotency_store.port import Stored, system_now
 from lucius_sdk.testing.clock import FakeClock
 from tests.azure.signatures import READING, signed_connection
-from tests.azurite import Azurite
-from tests.sdk.idempotency_store.azure_proxy import (
+from tests.azure_proxy import (
     Asked,
     Fault,
     Refusal,
     StorageProxy,
     proxy_to,
 )
+from tests.azurite import Azurite
 from tests.sdk.idempotency_store.backends import AzureBlobBackend, AzureTableBackend
 from tests.sdk.idempotency_store.steps import KEY, LOCK, START, key, record
 from tests.sdk.idempotency_store.test_conformance import VERBS

@@ -19,8 +19,8 @@ from lucius_sdk.idempotency_store.azure_blob import AzureBlobStore
 from lucius_sdk.idempotency_store.azure_blob_names import Entry, record_blob
 from lucius_sdk.idempotency_store.azure_layout import place_of
 from lucius_sdk.testing.clock import FakeClock
+from tests.azure_proxy import Asked, StorageProxy, proxy_to
 from tests.azurite import Azurite
-from tests.sdk.idempotency_store.azure_proxy import Asked, StorageProxy, proxy_to
 from tests.sdk.idempotency_store.backends import GARBAGE, AzureBlobBackend
 from tests.sdk.idempotency_store.steps import KEY, LOCK, START, key, record
 

@@ -10,8 +10,8 @@ from lucius_sdk.idempotency_store import ClaimState, Conflict, StepKey, StoredRe
 from lucius_sdk.idempotency_store.azure_layout import place_of
 from lucius_sdk.idempotency_store.azure_rows import record_row
 from lucius_sdk.idempotency_store.azure_table import AzureTableStore
+from tests.azure_proxy import StorageProxy, proxy_to
 from tests.azurite import Azurite
-from tests.sdk.idempotency_store.azure_proxy import StorageProxy, proxy_to
 from tests.sdk.idempotency_store.backends import AzureTableBackend
 from tests.sdk.idempotency_store.steps import ADDRESS, KEY, LOCK, START, key, record
 

@@ -1,21 +1,208 @@
-"""What the tests of the workspace share."""
+"""What the tests of the workspace share, and the storages that they are run on."""
 
 import hashlib
+import importlib
+import inspect
+import pkgutil
+import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar, Protocol
 
 import pytest
+from azure.storage.blob import BlobServiceClient, ContainerClient
 
+import lucius_sdk.workspace_io
 from lucius_contract.documents import Artifact
 from lucius_contract.errors import ERRORS, ErrorCode
 from lucius_sdk.error_model import NonRetryableError, RetryableError
-from lucius_sdk.workspace_io import Fence
+from lucius_sdk.workspace_io import BlobStorage, Fence, LocalStorage, Storage
+from lucius_sdk.workspace_io.blob.publishing import FENCE
+from lucius_sdk.workspace_io.fence_file import fence_path
+from tests.sdk.workspace_io.reopening import blob_storage
 
 WORKSPACE = "lucius/acme/job_1/"
 DEADLINE = 20.0
-
 Uri = Callable[[str], str]
+
+
+class Stage(Protocol):
+    """A storage, and the world behind it as others see it. Paths are below the root."""
+
+    root: str
+    """As a uri."""
+    examples: int
+    """That a property is tried with."""
+
+    @property
+    def storage(self) -> Storage: ...
+
+    def uri(self, path: str) -> str: ...
+
+    def reading(self, *folders: str) -> Storage:
+        """Another one on the same root, which reads these as well: uris of folders."""
+
+    def folder(self, name: str) -> str:
+        """The uri of a new folder beside the root."""
+
+    def put(self, uri: str, content: bytes) -> None:
+        """By somebody who knows nothing of fences."""
+
+    def visible(self) -> dict[str, bytes]:
+        """Every object below the root, but ours."""
+
+    def unfinished(self) -> list[str]:
+        """What should not be there any more."""
+
+    def is_untouched(self) -> bool:
+        """Not even begun to be written to."""
+
+    def spoil_fence(self, path: str) -> None:
+        """Put what is none in the place of a fence."""
+
+    def lose_root(self) -> None: ...
+
+    def prepare(self) -> None: ...
+
+    def words(self) -> list[str]:
+        """What `reopened` needs in another process."""
+
+
+class LocalStage:
+    kind: ClassVar[type[Storage]] = LocalStorage
+    examples = 100
+
+    def __init__(self, folder: Path) -> None:
+        self._world = folder
+        self.path = folder / "root"
+        self.path.mkdir()
+        self.root = self.path.as_uri()
+        self.storage = LocalStorage(self.path)
+
+    def uri(self, path: str) -> str:
+        return f"{self.root}/{path}"
+
+    def reading(self, *folders: str) -> Storage:
+        return LocalStorage(self.path, tuple(Path(one.removeprefix("file://")) for one in folders))
+
+    def folder(self, name: str) -> str:
+        (self._world / name).mkdir()
+        return (self._world / name).as_uri()
+
+    def put(self, uri: str, content: bytes) -> None:
+        path = Path(uri.removeprefix("file://"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def visible(self) -> dict[str, bytes]:
+        return {
+            str(path.relative_to(self.path)): path.read_bytes()
+            for path in sorted(self.path.rglob("*"))
+            if path.is_file() and not path.name.startswith(".lucius-")
+        }
+
+    def unfinished(self) -> list[str]:
+        return [str(path) for path in self.path.rglob(".lucius-*.part")]
+
+    def is_untouched(self) -> bool:
+        return list(self.path.iterdir()) == []
+
+    def spoil_fence(self, path: str) -> None:
+        fence_path(self.path / path).write_bytes(b"not ours\n")
+
+    def lose_root(self) -> None:
+        shutil.rmtree(self.path)
+
+    def prepare(self) -> None:
+        self.storage.prepare()
+
+    def words(self) -> list[str]:
+        return [self.root, ""]
+
+
+class BlobStage:
+    """In a container of its own, with `root/` for its root."""
+
+    kind: ClassVar[type[Storage]] = BlobStorage
+    examples = 15
+
+    def __init__(self, connection: str) -> None:
+        self._connection = connection
+        self.service = BlobServiceClient.from_connection_string(
+            connection, api_version="2025-11-05"
+        )
+        self.container: ContainerClient = self.service.get_container_client(f"c{uuid.uuid4().hex}")
+        self.root = f"az://{self.container.container_name}/root"
+        self._opened: list[BlobStorage] = []
+        self.storage = self._open()
+        self.storage.prepare()
+
+    def close(self) -> None:
+        for storage in self._opened:
+            storage.close()
+        self.service.close()
+
+    def uri(self, path: str) -> str:
+        return f"{self.root}/{path}"
+
+    def reading(self, *folders: str) -> Storage:
+        return self._open(folders)
+
+    def folder(self, name: str) -> str:
+        return f"az://{self.container.container_name}/{name}"
+
+    def put(self, uri: str, content: bytes) -> None:
+        name = uri.removeprefix(self.folder(""))
+        self.container.upload_blob(name, content, overwrite=True)
+
+    def visible(self) -> dict[str, bytes]:
+        names = list(self.container.list_blob_names(name_starts_with="root/"))
+        return {
+            name.removeprefix("root/"): self.container.download_blob(name).readall()
+            for name in names
+            if not name.rpartition("/")[2].startswith(".lucius-")
+        }
+
+    def unfinished(self) -> list[str]:
+        return [name for name in self.container.list_blob_names() if ".lucius-" in name]
+
+    def is_untouched(self) -> bool:
+        return list(self.container.list_blobs(include=["uncommittedblobs"])) == []
+
+    def spoil_fence(self, path: str) -> None:
+        blob = self.container.get_blob_client(f"root/{path}")
+        blob.set_blob_metadata({FENCE: "not ours"})
+
+    def lose_root(self) -> None:
+        self.container.delete_container()
+
+    def prepare(self) -> None:
+        self.storage.prepare()
+
+    def words(self) -> list[str]:
+        return [self.root, self._connection]
+
+    def _open(self, readable: tuple[str, ...] = ()) -> BlobStorage:
+        storage = blob_storage(self._connection, self.root, readable)
+        self._opened.append(storage)
+        return storage
+
+
+STAGES: dict[str, type[LocalStage] | type[BlobStage]] = {"local": LocalStage, "blob": BlobStage}
+
+
+def storages_in_the_tree() -> set[str]:
+    """Every class of the package with the verbs of a storage."""
+    package = lucius_sdk.workspace_io
+    verbs = ("open_read", "create", "publish", "size_of", "check", "close")
+    found = set()
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if kind is not Storage and all(hasattr(kind, verb) for verb in verbs):
+                found.add(kind.__name__)
+    return found
 
 
 @contextmanager
@@ -34,19 +221,6 @@ def fence(attempt_no: int = 1, epoch: int = 1, job: int = 1, step: int = 3) -> F
 def artifact_of(content: bytes, uri: str, name: str = "output.txt") -> Artifact:
     digest = hashlib.sha256(content).hexdigest()
     return Artifact(name=name, uri=uri, sha256=digest, size=len(content), media_type="text/plain")
-
-
-def visible(folder: Path) -> dict[str, bytes]:
-    """Every file below that is not one of ours."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith(".lucius-")
-    }
-
-
-def unfinished(folder: Path) -> list[Path]:
-    return list(folder.rglob(".lucius-*.part"))
 
 
 class Stop(Exception):

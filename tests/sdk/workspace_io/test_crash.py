@@ -11,18 +11,22 @@ import pytest
 
 from lucius_contract.documents import Ref
 from lucius_contract.errors import ErrorCode
-from lucius_sdk.workspace_io import LocalStorage, publish
-from tests.sdk.workspace_io.stage import Uri, fence, raises, unfinished, visible
+from lucius_sdk.workspace_io import publish
+from tests.sdk.workspace_io.reopening import BLOCK
+from tests.sdk.workspace_io.stage import LocalStage, Stage, fence, raises
+
+REPOSITORY = Path(__file__).parents[3]
+LARGE = 3 * BLOCK
 
 BEGINNING = """
-import os, sys
-from pathlib import Path
+import pkgutil, sys
 from lucius_contract.documents import Ref
-from lucius_sdk.workspace_io import Fence, LocalStorage, StepFolder, Workspace, publish
+from lucius_sdk.workspace_io import Fence, StepFolder, Workspace, publish
+from tests.sdk.workspace_io.reopening import reopened
 
-root = Path(sys.argv[1])
-storage = LocalStorage(root)
-output = Ref(uri=f"{root.as_uri()}/out")
+root, connection, *arguments = sys.argv[1:]
+storage = reopened(root, connection)
+output = Ref(uri=f"{root}/out")
 
 def fence(attempt_no):
     return Fence("job_1", "step_03", attempt_no, 1)
@@ -33,19 +37,27 @@ def reached():
 """
 
 WRITING = """
-folder = StepFolder(storage, f"{root.as_uri()}/job/", "OCR", 1, 1)
+folder = StepFolder(storage, f"{root}/job/", "OCR", 1, 1)
 with Workspace(folder).open("output.bin") as file:
     file.write(bytes(4 * 1024 * 1024))
     file.flush()
     reached()
 """
 
+# Of the moments, "before" is when a function is called, "after" when it has returned.
 PUBLISHING = """
-def stop(*_):
+when, place, size = arguments
+holder, _, name = place.rpartition(".")
+owner = pkgutil.resolve_name(holder)
+original = getattr(owner, name)
+
+def stop(*given, **named):
+    if when == "after":
+        original(*given, **named)
     reached()
 
-setattr(os, sys.argv[2], stop)
-publish(storage, output, b"second", fence(2))
+setattr(owner, name, stop)
+publish(storage, output, b"2" * int(size), fence(2))
 """
 
 PUBLISHING_ON = """
@@ -54,13 +66,33 @@ for number in range(1, 1_000_000):
     print(number, flush=True)
 """
 
+CLIENT = "azure.storage.blob.BlobClient"
+BEFORE_IT_IS_PUBLISHED = [
+    ("local", "before", "os.fsync", 10),
+    ("local", "before", "os.pwrite", 10),
+    ("local", "before", "os.replace", 10),
+    ("blob", "before", f"{CLIENT}.upload_blob", 10),
+    ("blob", "after", f"{CLIENT}.stage_block", LARGE),
+    ("blob", "before", f"{CLIENT}.commit_block_list", LARGE),
+]
+ONCE_IT_IS_PUBLISHED = [
+    ("local", "after", "os.replace", 10),
+    ("blob", "after", f"{CLIENT}.upload_blob", 10),
+    ("blob", "after", f"{CLIENT}.commit_block_list", LARGE),
+]
+
+
+def moments(which: list[tuple[str, str, str, int]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("stage", "when", "place", "size"), which, indirect=["stage"])
+
 
 @contextmanager
-def running(script: str, root: Path, *arguments: str) -> Iterator[Iterator[str]]:
+def running(script: str, stage: Stage, *arguments: object) -> Iterator[Iterator[str]]:
     """The lines that it writes; it is killed at the end."""
-    command = [sys.executable, "-c", BEGINNING + script, str(root), *arguments]
+    words = [*stage.words(), *map(str, arguments)]
+    command = [sys.executable, "-c", BEGINNING + script, *words]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
     ) as process:
         assert process.stdout is not None
         try:
@@ -69,46 +101,67 @@ def running(script: str, root: Path, *arguments: str) -> Iterator[Iterator[str]]
             process.kill()
 
 
-def test_a_kill_in_mid_write_leaves_nothing_visible(root: Path) -> None:
-    with running(WRITING, root) as lines:
+def test_a_kill_in_mid_write_leaves_nothing_visible(stage: Stage) -> None:
+    with running(WRITING, stage) as lines:
         assert next(lines) == "reached\n"
-        assert visible(root) == {}
-    assert visible(root) == {}
-    assert [path.stat().st_size for path in unfinished(root)] == [4 * 1024 * 1024]
+        assert stage.visible() == {}
+    assert stage.visible() == {}
 
 
-@pytest.mark.parametrize("moment", ["fsync", "pwrite", "replace"])
+def test_what_a_killed_process_wrote_lies_in_a_hidden_file(local_stage: LocalStage) -> None:
+    with running(WRITING, local_stage) as lines:
+        assert next(lines) == "reached\n"
+    sizes = [Path(name).stat().st_size for name in local_stage.unfinished()]
+    assert sizes == [4 * 1024 * 1024]
+
+
+@moments(BEFORE_IT_IS_PUBLISHED)
 def test_a_kill_in_mid_publish_leaves_the_former_object_whole(
-    storage: LocalStorage, root: Path, uri: Uri, moment: str
+    stage: Stage, when: str, place: str, size: int
 ) -> None:
-    output = Ref(uri=uri("out"))
-    publish(storage, output, b"first", fence(1))
-    with running(PUBLISHING, root, moment) as lines:
+    output = Ref(uri=stage.uri("out"))
+    publish(stage.storage, output, b"first", fence(1))
+    with running(PUBLISHING, stage, when, place, size) as lines:
         assert next(lines) == "reached\n"
-    assert visible(root) == {"out": b"first"}
-    publish(storage, output, b"third", fence(3))
-    assert visible(root) == {"out": b"third"}
+    assert stage.visible() == {"out": b"first"}
+    publish(stage.storage, output, b"3" * size, fence(3))
+    assert stage.visible() == {"out": b"3" * size}
 
 
-def test_who_has_begun_to_publish_keeps_older_runs_out_even_when_killed(
-    storage: LocalStorage, root: Path, uri: Uri
+@moments(ONCE_IT_IS_PUBLISHED)
+def test_who_has_published_keeps_older_runs_out_even_when_killed(
+    stage: Stage, when: str, place: str, size: int
 ) -> None:
-    output = Ref(uri=uri("out"))
+    output = Ref(uri=stage.uri("out"))
+    publish(stage.storage, output, b"first", fence(1))
+    with running(PUBLISHING, stage, when, place, size) as lines:
+        assert next(lines) == "reached\n"
+    assert stage.visible() == {"out": b"2" * size}
+    with raises(ErrorCode.OUTPUT_CONFLICT, "attempt 2"):
+        publish(stage.storage, output, b"first again", fence(1))
+    publish(stage.storage, output, b"second again", fence(2))
+    assert stage.visible() == {"out": b"second again"}
+
+
+def test_a_file_whose_fence_was_written_keeps_older_runs_out_even_without_content(
+    local_stage: LocalStage,
+) -> None:
+    storage, output = local_stage.storage, Ref(uri=local_stage.uri("out"))
     publish(storage, output, b"first", fence(1))
-    with running(PUBLISHING, root, "replace") as lines:
+    with running(PUBLISHING, local_stage, "before", "os.replace", 10) as lines:
         assert next(lines) == "reached\n"
     with raises(ErrorCode.OUTPUT_CONFLICT, "attempt 2"):
         publish(storage, output, b"first again", fence(1))
     publish(storage, output, b"second", fence(2))
-    assert visible(root) == {"out": b"second"}
+    assert local_stage.visible() == {"out": b"second"}
 
 
 def test_whenever_it_is_killed_the_object_is_whole_and_no_older_than_what_was_answered(
-    root: Path,
+    stage: Stage,
 ) -> None:
-    with running(PUBLISHING_ON, root) as lines:
+    with running(PUBLISHING_ON, stage) as lines:
         answered = [int(next(lines)) for _ in range(10)][-1]
-    content = (root / "out").read_bytes()
+    content = stage.visible()["out"]
     number = int(content[:8])
     assert content == f"{number:08d}".encode() * 100_000
     assert number >= answered

@@ -1,26 +1,27 @@
 """Publishing: newer work is never replaced by older work, whoever comes last."""
 
+import itertools
 import random
 import threading
-from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lucius_contract.documents import Ref
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
-from lucius_sdk.workspace_io import Fence, LocalStorage, Workspace, publish
+from lucius_sdk.workspace_io import Fence, Input, Storage, Workspace, publish
+from tests.sdk.workspace_io.reopening import BLOCK
 from tests.sdk.workspace_io.stage import (
     DEADLINE,
+    WORKSPACE,
     Checks,
+    Stage,
     Stop,
     Uri,
     fence,
     raises,
-    unfinished,
-    visible,
 )
 
 OUT = "out/result.json"
@@ -32,114 +33,148 @@ def output(uri: Uri) -> Ref:
 
 
 def test_bytes_and_artifacts_are_published(
-    storage: LocalStorage, workspace: Workspace, output: Ref, root: Path
+    stage: Stage, storage: Storage, workspace: Workspace, output: Ref
 ) -> None:
     assert publish(storage, output, b"{}", fence()) == output.uri
-    assert (root / OUT).read_bytes() == b"{}"
+    assert stage.visible() == {OUT: b"{}"}
     artifact = workspace.write("result.json", b'{"a": 1}')
     assert publish(storage, output, artifact, fence()) == output.uri
-    assert (root / OUT).read_bytes() == b'{"a": 1}'
-    assert (root / "lucius/acme/job_1/ocr/1/result.json").exists()
+    written = f"{WORKSPACE}ocr/1/result.json"
+    assert stage.visible() == {OUT: b'{"a": 1}', written: b'{"a": 1}'}
 
 
 def test_a_lower_fence_never_replaces_a_higher_one(
-    storage: LocalStorage, output: Ref, root: Path
+    stage: Stage, storage: Storage, output: Ref
 ) -> None:
     publish(storage, output, b"taken over", fence(1, 2))
-    with raises(ErrorCode.OUTPUT_CONFLICT):
+    with raises(ErrorCode.OUTPUT_CONFLICT, "attempt 1, run 2 of step_03 of job_1"):
         publish(storage, output, b"abandoned", fence(1, 1))
-    assert visible(root) == {OUT: b"taken over"}
-    assert unfinished(root) == []
+    assert stage.visible() == {OUT: b"taken over"}
+    assert stage.unfinished() == []
     publish(storage, output, b"second attempt", fence(2, 1))
-    assert visible(root) == {OUT: b"second attempt"}
+    assert stage.visible() == {OUT: b"second attempt"}
+
+
+@pytest.mark.parametrize("size", [10, 3 * BLOCK])
+def test_an_equal_fence_is_the_same_run_which_may_publish_again(
+    stage: Stage, storage: Storage, output: Ref, size: int
+) -> None:
+    for content in (b"a" * size, b"b" * size, b"b" * size):
+        publish(storage, output, content, fence(2, 2))
+        assert stage.visible() == {OUT: content}
 
 
 def test_what_stood_there_without_a_fence_is_replaced(
-    storage: LocalStorage, output: Ref, root: Path
+    stage: Stage, storage: Storage, output: Ref
 ) -> None:
-    (root / "out").mkdir()
-    (root / OUT).write_bytes(b"from elsewhere")
-    publish(storage, output, b"new", fence())
-    assert visible(root) == {OUT: b"new"}
+    for content in (b"new", b"new" * BLOCK):
+        stage.put(output.uri, b"from elsewhere")
+        publish(storage, output, content, fence())
+        assert stage.visible() == {OUT: content}
 
 
-def test_files_of_one_folder_have_fences_of_their_own(
-    storage: LocalStorage, uri: Uri, root: Path
+def test_objects_of_one_folder_have_fences_of_their_own(
+    stage: Stage, storage: Storage, uri: Uri
 ) -> None:
     publish(storage, Ref(uri=uri("out/a")), b"a", fence(9))
     publish(storage, Ref(uri=uri("out/b")), b"b", fence(1))
-    assert visible(root) == {"out/a": b"a", "out/b": b"b"}
+    assert stage.visible() == {"out/a": b"a", "out/b": b"b"}
+
+
+def test_a_fence_that_cannot_be_read_is_never_overwritten(
+    stage: Stage, storage: Storage, output: Ref
+) -> None:
+    publish(storage, output, b"somebody's", fence())
+    stage.spoil_fence(OUT)
+    for content in (b"new", b"new" * BLOCK):
+        with raises(ErrorCode.OUTPUT_CONFLICT, "look who published"):
+            publish(storage, output, content, fence(9))
+    assert stage.visible() == {OUT: b"somebody's"}
 
 
 FENCES = st.builds(fence, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
 
 
-@given(order=st.lists(FENCES, min_size=1, max_size=6))
-def test_in_whatever_order_runs_publish_the_highest_stays(
-    tmp_path_factory: pytest.TempPathFactory, order: list[Fence]
-) -> None:
-    root = tmp_path_factory.mktemp("fences")
-    storage, output = LocalStorage(root), Ref(uri=f"{root.as_uri()}/out")
-    for number, one in enumerate(order):
-        allowed = one == max(order[: number + 1])
-        try:
-            publish(storage, output, repr(one).encode(), one)
-        except NonRetryableError:
-            assert not allowed
-        else:
-            assert allowed
-        assert (root / "out").read_bytes() == repr(max(order[: number + 1])).encode()
+def test_in_whatever_order_runs_publish_the_highest_stays(stage: Stage, storage: Storage) -> None:
+    places = itertools.count()
+
+    @settings(max_examples=stage.examples)
+    @given(order=st.lists(FENCES, min_size=1, max_size=6))
+    def check(order: list[Fence]) -> None:
+        place = stage.uri(f"out/{next(places)}")
+        for number, one in enumerate(order):
+            highest = max(order[: number + 1])
+            try:
+                publish(storage, Ref(uri=place), repr(one).encode(), one)
+            except NonRetryableError:
+                assert one != highest
+            else:
+                assert one == highest
+            assert Input(storage, place).read() == repr(highest).encode()
+
+    check()
 
 
+@pytest.mark.parametrize("size", [100, 2 * BLOCK + 100])
 def test_of_runs_that_publish_at_once_the_highest_stays(
-    storage: LocalStorage, output: Ref, root: Path
+    stage: Stage, storage: Storage, output: Ref, size: int
 ) -> None:
     fences = [fence(attempt, epoch) for attempt in (1, 2, 3) for epoch in (1, 2, 3)]
     random.Random(1).shuffle(fences)
     start = threading.Barrier(len(fences))
-    refused: list[str] = []
+    ended: list[str] = []
 
     def run(one: Fence) -> None:
         start.wait(DEADLINE)
         try:
-            publish(storage, output, repr(one).encode() * 10_000, one)
+            publish(storage, output, content_of(one, size), one)
         except NonRetryableError as error:
-            refused.append(error.code)
+            ended.append(error.code)
+        else:
+            ended.append("published")
 
     threads = [threading.Thread(target=run, args=(one,)) for one in fences]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(DEADLINE)
-    assert visible(root) == {OUT: repr(max(fences)).encode() * 10_000}
-    assert set(refused) <= {ErrorCode.OUTPUT_CONFLICT}
-    assert unfinished(root) == []
+    assert stage.visible() == {OUT: content_of(max(fences), size)}
+    assert len(ended) == len(fences)
+    assert set(ended) <= {"published", ErrorCode.OUTPUT_CONFLICT}
+    assert stage.unfinished() == []
+
+
+def content_of(one: Fence, size: int) -> bytes:
+    return (repr(one).encode() * size)[:size]
 
 
 def test_an_artifact_that_has_changed_is_not_published(
-    storage: LocalStorage, workspace: Workspace, output: Ref, root: Path
+    stage: Stage, storage: Storage, workspace: Workspace, output: Ref
 ) -> None:
-    artifact = workspace.write("result.json", b"right")
-    (root / "lucius/acme/job_1/ocr/1/result.json").write_bytes(b"wrong")
-    with raises(ErrorCode.INPUT_INVALID):
-        publish(storage, output, artifact, fence())
-    assert not (root / OUT).exists()
+    for name, right in (("small", b"right"), ("large", b"right" * BLOCK)):
+        artifact = workspace.write(name, right)
+        stage.put(artifact.uri, right[:-1] + b"x")
+        with raises(ErrorCode.INPUT_INVALID):
+            publish(storage, output, artifact, fence(9))
+        assert OUT not in stage.visible()
+        assert stage.unfinished() == []
     publish(storage, output, b"older", fence(1))
 
 
-@pytest.mark.parametrize("target", ["az://container/out", "https://host/out"])
-def test_a_place_without_fences_is_refused(storage: LocalStorage, target: str) -> None:
-    with raises(ErrorCode.INPUT_INVALID, r"cannot publish \(it can: file\)"):
+@pytest.mark.parametrize("target", ["s3://bucket/out", "https://host/out"])
+def test_a_place_without_fences_is_refused(storage: Storage, target: str) -> None:
+    (scheme,) = storage.schemes
+    with raises(ErrorCode.INPUT_INVALID, rf"cannot publish \(it can: {scheme}\)"):
         publish(storage, Ref(uri=target), b"", fence())
 
 
-@pytest.mark.parametrize("allowed", [0, 1])
+@pytest.mark.parametrize("allowed", [0, 1, 3])
 def test_work_that_must_stop_publishes_nothing(
-    storage: LocalStorage, output: Ref, root: Path, allowed: int
+    stage: Stage, storage: Storage, output: Ref, allowed: int
 ) -> None:
     with pytest.raises(Stop):
-        publish(storage, output, b"late", fence(9), check_open=Checks(allowed))
-    assert len(list(root.iterdir())) == allowed  # the folder, once it was let begin
-    assert visible(root) == {}
-    assert unfinished(root) == []
+        publish(storage, output, bytes(4 * BLOCK), fence(9), check_open=Checks(allowed))
+    assert stage.visible() == {}
+    assert stage.unfinished() == []
+    assert stage.is_untouched() or allowed > 0
     publish(storage, output, b"in time", fence(1))

@@ -3,30 +3,29 @@
 import asyncio
 import hashlib
 import io
+import itertools
 import json
 import math
 import threading
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from lucius_contract.errors import ErrorCode
 from lucius_contract.refs import tenant_folder
-from lucius_sdk.workspace_io import Input, LocalStorage, StepFolder, Workspace
+from lucius_sdk.workspace_io import Input, StepFolder, Storage, Workspace
 from lucius_sdk.workspace_io.streams import CHUNK
 from tests.sdk.workspace_io.stage import (
     DEADLINE,
     WORKSPACE,
     Checks,
+    Stage,
     Stop,
     Uri,
     raises,
-    unfinished,
-    visible,
 )
 
 FOLDER = f"{WORKSPACE}ocr/1/"
@@ -41,18 +40,20 @@ FOLDER = f"{WORKSPACE}ocr/1/"
         ("..", "%2E%2E"),
         ("a%2Fb", "a%252Fb"),
         ("../../etc", "..%2F..%2Fetc"),
+        ("Acme Co.", "Acme%20Co%2E"),
+        ("a" * 128, "a" * 128),
     ],
 )
 def test_a_step_of_any_tenant_writes_in_that_tenants_one_folder(
-    storage: LocalStorage, root: Path, uri: Uri, tenant_id: str, name: str
+    storage: Storage, stage: Stage, uri: Uri, tenant_id: str, name: str
 ) -> None:
     folder = StepFolder(storage, uri(f"lucius/{tenant_folder(tenant_id)}/job_1/"), "OCR", 1, 1)
     artifact = Workspace(folder).write("output.txt", "text")
-    assert visible(root) == {f"lucius/{name}/job_1/ocr/1/output.txt": b"text"}
+    assert stage.visible() == {f"lucius/{name}/job_1/ocr/1/output.txt": b"text"}
     assert Input(storage, artifact.uri).read() == b"text"
 
 
-def test_an_artifact_says_what_was_written(workspace: Workspace, uri: Uri, root: Path) -> None:
+def test_an_artifact_says_what_was_written(workspace: Workspace, uri: Uri, stage: Stage) -> None:
     artifact = workspace.write("pages/é 1.txt", "naïve")
     content = "naïve".encode()
     assert artifact.to_json() == {
@@ -62,7 +63,7 @@ def test_an_artifact_says_what_was_written(workspace: Workspace, uri: Uri, root:
         "size": 6,
         "media_type": "text/plain; charset=utf-8",
     }
-    assert visible(root) == {f"{FOLDER}pages/é 1.txt": content}
+    assert stage.visible() == {f"{FOLDER}pages/é 1.txt": content}
 
 
 def test_media_types_are_the_writers_choice(workspace: Workspace) -> None:
@@ -80,11 +81,11 @@ class Page(BaseModel):
 
 
 def test_json_may_hold_models_but_nothing_that_is_not_json(
-    workspace: Workspace, root: Path
+    workspace: Workspace, stage: Stage
 ) -> None:
     page = Page(number=1, read_at=datetime(2026, 1, 1, tzinfo=UTC))
     artifact = workspace.write_json("pages.json", {"pages": [page], "title": "é"})
-    written = visible(root)[f"{FOLDER}pages.json"]
+    written = stage.visible()[f"{FOLDER}pages.json"]
     assert json.loads(written) == {
         "pages": [{"number": 1, "read_at": "2026-01-01T00:00:00Z"}],
         "title": "é",
@@ -104,7 +105,7 @@ def test_artifacts_are_listed_in_the_order_in_which_they_were_finished(
     assert workspace.artifacts == [inner, file.artifact]
 
 
-def test_an_exception_discards_what_was_written(workspace: Workspace, root: Path) -> None:
+def test_an_exception_discards_what_was_written(workspace: Workspace, stage: Stage) -> None:
     def write_half() -> None:
         with workspace.open("a") as file:
             file.write(b"x" * (CHUNK + 1))
@@ -114,8 +115,8 @@ def test_an_exception_discards_what_was_written(workspace: Workspace, root: Path
 
     with pytest.raises(Stop):
         write_half()
-    assert visible(root) == {}
-    assert unfinished(root) == []
+    assert stage.visible() == {}
+    assert stage.unfinished() == []
     assert workspace.artifacts == []
 
 
@@ -129,13 +130,13 @@ def test_the_first_exception_is_the_one_that_is_raised(folder: StepFolder) -> No
         write_half()
 
 
-def test_a_name_is_written_once_but_may_be_tried_again(workspace: Workspace, root: Path) -> None:
+def test_a_name_is_written_once_but_may_be_tried_again(workspace: Workspace, stage: Stage) -> None:
     with pytest.raises(Stop), workspace.open("a"):
         raise Stop
     workspace.write("a", b"first")
     with raises(ErrorCode.INTERNAL, "already written"):
         workspace.write("a", b"second")
-    assert visible(root) == {f"{FOLDER}a": b"first"}
+    assert stage.visible() == {f"{FOLDER}a": b"first"}
     assert len(workspace.artifacts) == 1
 
 
@@ -147,10 +148,10 @@ def test_a_name_that_is_being_written_is_taken(workspace: Workspace) -> None:
     assert file.artifact.size == 5
 
 
-def test_a_writer_may_be_closed_by_what_it_was_given_to(workspace: Workspace, root: Path) -> None:
+def test_a_writer_may_be_closed_by_what_it_was_given_to(workspace: Workspace, stage: Stage) -> None:
     with workspace.open("a") as file, io.TextIOWrapper(file, encoding="utf-8") as text:
         text.write("text")
-    assert visible(root) == {f"{FOLDER}a": b"text"}
+    assert stage.visible() == {f"{FOLDER}a": b"text"}
     assert file.artifact.size == 4
 
 
@@ -174,42 +175,45 @@ async def test_async_handlers_write_without_blocking_their_loop(workspace: Works
     assert {a.name for a in workspace.artifacts} == {text.name, document.name}
 
 
-@given(chunks=st.lists(st.binary(max_size=64) | st.just(b"x" * CHUNK), max_size=8))
-def test_the_digest_is_that_of_all_that_was_written(
-    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes]
-) -> None:
-    root = tmp_path_factory.mktemp("digest")
-    folder = StepFolder(LocalStorage(root), f"{root.as_uri()}/", "OCR", 1, 1)
-    with Workspace(folder).open("a") as file:
-        for chunk in chunks:
-            file.write(chunk)
-    content = (root / "ocr/1/a").read_bytes()
-    assert content == b"".join(chunks)
-    assert file.artifact.size == len(content)
-    assert file.artifact.sha256 == hashlib.sha256(content).hexdigest()
+def test_the_digest_is_that_of_all_that_was_written(stage: Stage, storage: Storage) -> None:
+    attempts = itertools.count(1)
+
+    @settings(max_examples=stage.examples)
+    @given(chunks=st.lists(st.binary(max_size=64) | st.just(b"x" * CHUNK), max_size=8))
+    def check(chunks: list[bytes]) -> None:
+        folder = StepFolder(storage, stage.uri(WORKSPACE), "OCR", next(attempts), 1)
+        with Workspace(folder).open("a") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        content = Input(storage, file.artifact.uri).read()
+        assert content == b"".join(chunks)
+        assert file.artifact.size == len(content)
+        assert file.artifact.sha256 == hashlib.sha256(content).hexdigest()
+
+    check()
 
 
-def test_work_that_must_stop_writes_nothing(folder: StepFolder, root: Path) -> None:
+def test_work_that_must_stop_writes_nothing(folder: StepFolder, stage: Stage) -> None:
     with pytest.raises(Stop):
         Workspace(folder, Checks(0)).write("a", b"x")
-    assert list(root.iterdir()) == []
+    assert stage.is_untouched()
 
 
-def test_work_is_stopped_between_the_chunks_of_one_write(folder: StepFolder, root: Path) -> None:
+def test_work_is_stopped_between_the_chunks_of_one_write(folder: StepFolder, stage: Stage) -> None:
     check = Checks(4)
     with pytest.raises(Stop):
         Workspace(folder, check).write("a", bytes(16 * CHUNK))
     assert check.seen == 5
-    assert visible(root) == {}
-    assert unfinished(root) == []
+    assert stage.visible() == {}
+    assert stage.unfinished() == []
 
 
 def test_work_that_was_stopped_after_its_last_chunk_shows_nothing(
-    folder: StepFolder, root: Path
+    folder: StepFolder, stage: Stage
 ) -> None:
     with pytest.raises(Stop):
         Workspace(folder, Checks(2)).write("a", b"x")
-    assert visible(root) == {}
+    assert stage.visible() == {}
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_work_that_was_stopped_after_its_last_chunk_shows_nothing(
 )
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_no_two_runs_share_a_folder(
-    storage: LocalStorage, uri: Uri, attempt_no: int, epoch: int, expected: str, slash: str
+    storage: Storage, uri: Uri, attempt_no: int, epoch: int, expected: str, slash: str
 ) -> None:
     job = uri(WORKSPACE.rstrip("/"))
     folder = StepFolder(storage, job + slash, "OCR", attempt_no, epoch)
@@ -228,7 +232,7 @@ def test_no_two_runs_share_a_folder(
 
 @pytest.mark.parametrize("step_type", ["", "..", "A/B", "A\\B", "A\0"])
 def test_a_step_type_that_is_no_folder_name_is_refused(
-    storage: LocalStorage, uri: Uri, step_type: str
+    storage: Storage, uri: Uri, step_type: str
 ) -> None:
     with raises(ErrorCode.INTERNAL, "step type"):
         StepFolder(storage, uri(WORKSPACE), step_type, 1, 1)
