@@ -25,14 +25,14 @@ and tries again from what is stored. No step waits for a clock to be sure of any
     indexes     the rows that lead to it; which of them stand
     entries     idempotency entries            slots       jobs in flight
     creation    a new job                      commits     a job that moves on
-    directives  claims                         letters     dead letters
-    listing     pages of jobs                  retention   jobs that go
-    ending      what a job owes when it ends   repair      what crashes left
-    webhooks    what its addresses are told
+    directives  claims                         leading     who claims in which lane
+    letters     dead letters                   listing     pages of jobs
+    ending      what a job owes when it ends   retention   jobs that go
+    webhooks    what its addresses are told    repair      what crashes left
     webhook_store   the same, for the outbox's dispatcher
     ledger      the verbs of the port
 
-Cost, in calls of the store, when nobody interferes: a creation takes twelve, of which eight write;
-a commit that only moves a step takes one, one that brings a directive two or three, the last nine,
-and one more if its end is to be told.
+Cost, in calls of the store, when nobody interferes: a creation takes eight; a commit that only
+moves a step takes one, one that marks or brings a directive two, the last five, and one more if its
+end is to be told. A timer that moves to an earlier moment costs two more.
 """

@@ -146,7 +146,7 @@ class Directives:
         elif claims:
             with suppress(LedgerUnavailable):
                 await self.release(claims)  # who wanted them has gone meanwhile
-        if len(claims) < len(births) or self._adoption is None:
+        if births and (len(claims) < len(births) or self._adoption is None):
             self._wake()
 
     async def backlog(self) -> dict[int, int]:
