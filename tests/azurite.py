@@ -9,6 +9,7 @@ from queue import Empty, Queue
 from typing import NamedTuple
 
 _PROGRAM = Path(__file__).parent.parent / "tools/node/node_modules/azurite/dist/src/azurite.js"
+_LEASH = Path(__file__).parent / "azurite_leash.cjs"
 _ACCOUNT = "devstoreaccount1"
 # The account that every Azurite has; its key is public.
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -43,11 +44,12 @@ def azurite_server(*options: str) -> Iterator[Azurite]:
     services = [f"--{name}Host=127.0.0.1" for name in ("blob", "queue", "table")]
     services += [f"--{name}Port=0" for name in ("blob", "queue", "table")]
     flags = ["--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence"]
+    flags += ["--extentMemoryLimit", "256"]
     process = subprocess.Popen(
-        [node, _PROGRAM, *services, *flags, "--extentMemoryLimit", "256", *options],
+        [node, "--require", _LEASH, _PROGRAM, *services, *flags, *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
@@ -64,6 +66,8 @@ def azurite_server(*options: str) -> Iterator[Azurite]:
             process.kill()
             process.wait()
         reader.join()
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def _node() -> Path | None:

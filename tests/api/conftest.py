@@ -9,6 +9,7 @@ from tests.api.stage import Stage
 from tests.engine.plane import Plane
 from tests.ledger.backends import (
     BACKENDS,
+    AzureTablesBackend,
     Backend,
     Clock,
     MemoryBackend,
@@ -25,6 +26,9 @@ def _backend(request: pytest.FixtureRequest, name: str, folder: Path) -> Backend
         return MemoryBackend(clock)
     if name == "sqlite":
         return SqliteBackend(clock, folder)
+    if name == "azure_tables":
+        connection = request.getfixturevalue("azure_storage").connection
+        return AzureTablesBackend(clock, connection, f"api{next(_schemas)}")
     return PostgresBackend(clock, request.getfixturevalue("postgres_uri"), f"api{next(_schemas)}")
 
 

@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -5,18 +6,24 @@ import pytest
 
 from lucius_bus.memory import MemoryBus
 from tests.engine.plane import Plane
-from tests.ledger.backends import Backend, Clock, MemoryBackend, SqliteBackend
+from tests.ledger.backends import AzureTablesBackend, Backend, Clock, MemoryBackend, SqliteBackend
 
 
-def _backend(name: str, clock: Clock, folder: Path) -> Backend:
-    return MemoryBackend(clock) if name == "memory" else SqliteBackend(clock, folder)
+_numbers = itertools.count(1)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+def _backend(request: pytest.FixtureRequest, clock: Clock, folder: Path) -> Backend:
+    if request.param == "azure_tables":
+        connection = request.getfixturevalue("azure_storage").connection
+        return AzureTablesBackend(clock, connection, f"engine{next(_numbers)}")
+    return MemoryBackend(clock) if request.param == "memory" else SqliteBackend(clock, folder)
+
+
+@pytest.fixture(params=["memory", "sqlite", "azure_tables"])
 async def plane(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Plane]:
     """PostgreSQL passes the ledger's own suite; here it would test nothing else."""
     clock = Clock()
-    backend, bus = _backend(request.param, clock, tmp_path), MemoryBus(clock)
+    backend, bus = _backend(request, clock, tmp_path), MemoryBus(clock)
     await backend.start()
     yield Plane.new(backend, bus)
     await bus.close()
