@@ -8,7 +8,6 @@ from lucius_bus.memory import MemoryBus
 from tests.engine.plane import Plane
 from tests.ledger.backends import AzureTablesBackend, Backend, Clock, MemoryBackend, SqliteBackend
 
-
 _numbers = itertools.count(1)
 
 
