@@ -5,10 +5,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from tests.azure_proxy import Refusal
 
 DEADLINE = 20.0
 
@@ -24,15 +26,6 @@ class Fault(Enum):
     """One byte of what is sent arrives as another."""
     HANGING = auto()
     """It never arrives, and the connection stays."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An answer that the service never gave."""
-
-    status: int
-    code: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import BlobStorage
 from lucius_sdk.workspace_io.blob.account import AT_ONCE as AT_ONCE_OPTIONS
 from lucius_sdk.workspace_io.blob.account import Patience
+from tests.azure_proxy import Refusal
 from tests.azurite import Azurite
 from tests.sdk.workspace_io.far import AT_ONCE, OpenThrough
 from tests.sdk.workspace_io.objects import Write, both_ways_to_write, create, pattern, read
 from tests.sdk.workspace_io.objects import publish as publish_at
-from tests.sdk.workspace_io.proxy import Fault, Proxy, Refusal, proxy_to
+from tests.sdk.workspace_io.proxy import Fault, Proxy, proxy_to
 from tests.sdk.workspace_io.reopening import BLOCK, blob_storage
 from tests.sdk.workspace_io.stage import BlobStage, raises
 

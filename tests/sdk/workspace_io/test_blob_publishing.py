@@ -10,9 +10,10 @@ from lucius_contract.documents import Ref
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import BlobStorage, Source, publish
 from lucius_sdk.workspace_io.blob import publishing
+from tests.azure_proxy import Refusal
 from tests.sdk.workspace_io.far import COMMIT, HEAD, PUT, STAGE
 from tests.sdk.workspace_io.objects import Write, both_ways_to_write, pattern
-from tests.sdk.workspace_io.proxy import Asked, Fault, Proxy, Refusal
+from tests.sdk.workspace_io.proxy import Asked, Fault, Proxy
 from tests.sdk.workspace_io.reopening import BLOCK
 from tests.sdk.workspace_io.stage import BlobStage, fence, raises
 
