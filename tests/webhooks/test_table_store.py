@@ -98,7 +98,7 @@ class TableOutbox:
         return [await self._enqueue(one) for one in messages]
 
     async def execute(self, transaction: Any, statement: str) -> list[Any]:
-        raise AssertionError("tables know no SQL")
+        raise NotImplementedError("tables know no SQL")
 
     async def rows(self) -> list[dict[str, Any]]:
         found = {}
