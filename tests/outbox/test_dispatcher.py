@@ -1,6 +1,7 @@
 """The dispatcher, as a team that uses it would notice, on both databases."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -614,12 +615,13 @@ async def test_without_retention_nothing_is_pruned(backend: Backend, clock: Cloc
     await commit(backend, message(1))
     await store.ack(await store.claim_batch(1, timedelta(seconds=1)))
     clock.advance(days=1000)
-    settings = DispatchSettings(retention=None)
-    tidied = asyncio.Event()
+    settings = DispatchSettings(retention=None, housekeeping_interval=timedelta(milliseconds=1))
+    begun, tidied = itertools.count(1), asyncio.Event()
     stats = store.stats
 
     async def noticing(**options: bool) -> Any:
-        tidied.set()
+        if next(begun) > 1:
+            tidied.set()  # the first round is over, whatever it did after this
         return await stats(**options)
 
     store.stats = noticing  # type: ignore[method-assign]
