@@ -139,7 +139,7 @@ async def drive(ledger: Ledger, first: int, jobs: int) -> Measured:
     snapshot = registry.snapshot()
     policy = RefPolicy()
     envelopes = [parse_envelope(request(n), policy) for n in range(first, first + jobs)]
-    async with _serving(bus), running([ReplyConsumer(engine, bus), Dispatcher(engine, bus)]):
+    async with serving(bus), running([ReplyConsumer(engine, bus), Dispatcher(engine, bus)]):
         start, cpu = time.perf_counter(), time.process_time()
         async with asyncio.TaskGroup() as tasks:
             for envelope in envelopes:
@@ -158,7 +158,7 @@ async def _submit(engine: LedgerEngine, snapshot: Snapshot, envelope: Envelope) 
 
 
 @asynccontextmanager
-async def _serving(bus: MemoryBus) -> AsyncIterator[None]:
+async def serving(bus: MemoryBus) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(ScriptedService(bus, name).run()) for name in SERVICES]
     try:
         yield

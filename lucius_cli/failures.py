@@ -57,6 +57,7 @@ _EXTRA_OF = {
     "psycopg_pool": "postgres",
     "referencing": "orchestrator",
     "starlette": "orchestrator",
+    "temporalio": "temporal",
     "uvicorn": "orchestrator",
     "uvloop": "orchestrator",
     "yaml": "orchestrator",

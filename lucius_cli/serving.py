@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from lucius_orchestrator.bootstrap.serving import ServingAt
     from lucius_orchestrator.settings import Settings
 
-_ROLES = ("api", "reconciler", "replies")
-_LATER_ROLES = ("invoker", "worker")
+_ROLES = ("api", "reconciler", "replies", "invoker", "worker")
+_ENGINES = {"ledger": "off", "temporal": "on"}
 
 
 def up(
@@ -31,17 +31,37 @@ def up(
         int | None,
         typer.Option(min=0, max=65535, help="Instead of LUCIUS_BUS_PORT; 0: a free one."),
     ] = None,
-    engine: Annotated[str, typer.Option(help="ledger; temporal is not part of it yet.")] = "ledger",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="ledger or temporal: what drives new jobs, instead of LUCIUS_TEMPORAL_ENABLED."
+        ),
+    ] = None,
+    temporal_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Instead of LUCIUS_TEMPORAL_PORT; 0: a free one."),
+    ] = None,
+    temporal_ui_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Show Temporal's web pages there; 0: a free one."),
+    ] = None,
 ) -> None:
     """Run the whole control plane in one process."""
-    if engine != "ledger":
-        _no_such_engine(engine)
-    overrides = {"LUCIUS_PORT": port, "LUCIUS_DATA_DIR": data, "LUCIUS_BUS_PORT": bus_port}
+    overrides = {
+        "LUCIUS_PORT": port,
+        "LUCIUS_DATA_DIR": data,
+        "LUCIUS_BUS_PORT": bus_port,
+        "LUCIUS_TEMPORAL_ENABLED": engine_switch(engine),
+        "LUCIUS_TEMPORAL_PORT": temporal_port,
+        "LUCIUS_TEMPORAL_UI_PORT": temporal_ui_port,
+    }
     given = {name: str(value) for name, value in overrides.items() if value is not None}
     logs = {"LUCIUS_LOG_FORMAT": "text"} if sys.stderr.isatty() else {}
     settings = settings_of({**logs, **os.environ, **given})
     if bus_port is not None and settings.shares_bus:
         raise Unsuitable("--bus-port: the bus is the one that the environment names, not inside")
+    if temporal_port is not None or temporal_ui_port is not None:
+        _require_own_temporal(settings)
     _serve(settings, "all")
 
 
@@ -49,17 +69,24 @@ def serve(
     role: Annotated[str, typer.Argument(metavar="ROLE", help=f"{', '.join(_ROLES)}.")],
 ) -> None:
     """Run one role of the control plane in this process."""
-    if role in _LATER_ROLES:
-        raise Unsuitable(f"the role {role} is not part of this release")
     if role not in _ROLES:
         raise typer.BadParameter(f"one of {', '.join(_ROLES)}", param_hint="ROLE")
     _serve(settings_of(os.environ), role)
 
 
-def _no_such_engine(engine: str) -> None:
-    if engine == "temporal":
-        raise Unsuitable("--engine temporal: the Temporal engine is not part of this release")
-    raise typer.BadParameter("ledger, or temporal in a later release", param_hint="--engine")
+def engine_switch(engine: str | None) -> str | None:
+    """What LUCIUS_TEMPORAL_ENABLED is then; None: it is not said here."""
+    if engine is not None and engine not in _ENGINES:
+        raise typer.BadParameter(f"one of {', '.join(_ENGINES)}", param_hint="--engine")
+    return None if engine is None else _ENGINES[engine]
+
+
+def _require_own_temporal(settings: "Settings") -> None:
+    what = "--temporal-port and --temporal-ui-port"
+    if settings.temporal_address is not None:
+        raise Unsuitable(f"{what}: the Temporal server is the one that the environment names")
+    if not settings.temporal_enabled:
+        raise Unsuitable(f"{what}: there is a Temporal server with --engine temporal alone")
 
 
 def _serve(settings: "Settings", role: str) -> None:
@@ -67,13 +94,13 @@ def _serve(settings: "Settings", role: str) -> None:
 
     with _startable(settings):
         try:
-            code = serve(settings, ServeRole(role), _announcement(settings))
+            code = serve(settings, ServeRole(role), _announcement(settings, role))
         except RoleUnavailable as error:
             raise Unsuitable(str(error)) from error
     raise typer.Exit(code)
 
 
-def _announcement(settings: "Settings") -> Callable[["ServingAt"], None]:
+def _announcement(settings: "Settings", role: str) -> Callable[["ServingAt"], None]:
     """People read stderr; the line on stdout is for whoever started the process."""
 
     def announce(at: "ServingAt") -> None:
@@ -81,11 +108,25 @@ def _announcement(settings: "Settings") -> Callable[["ServingAt"], None]:
         say(f"bus    {at.bus or 'none: this role needs none'}")
         if at.connection is not None:
             say(f"       services connect with {at.connection}")
-        say(f"data   {settings.data_dir.absolute()} ({settings.storage_backend})")
+        for line in _temporal(settings, at):
+            say(line)
+        if role == "worker":
+            say(f"invoker {settings.invoker_url}")
+        else:
+            say(f"data   {settings.data_dir.absolute()} ({settings.storage_backend})")
         say(f"auth   {_auth(settings)}")
         print_line(f"ready {'api' if at.has_api else 'health'}={at.http} bus={at.bus or 'none'}")
 
     return announce
+
+
+def _temporal(settings: "Settings", at: "ServingAt") -> Iterator[str]:
+    if at.temporal is None:
+        return
+    drives = "drives new jobs" if settings.temporal_enabled else "drives the jobs that it has"
+    yield f"Temporal {at.temporal}, namespace {settings.temporal_namespace}: {drives}"
+    if at.ui is not None:
+        yield f"       its web pages are at {at.ui}"
 
 
 def _auth(settings: "Settings") -> str:
@@ -111,14 +152,17 @@ def _reason(error: BaseException, settings: "Settings") -> str | None:
     from lucius_bus.port import BusError
     from lucius_orchestrator.adapters.registry.problems import RegistryError
     from lucius_orchestrator.bootstrap.bus import BusPortTaken
+    from lucius_orchestrator.bootstrap.dev_server import DevServerError, PortTaken
     from lucius_orchestrator.ports.ledger import LedgerError
     from servicebus_emulator.journal import JournalError
 
     if isinstance(error, BusPortTaken):
         return f"port {error.port} is taken: choose another with --bus-port or LUCIUS_BUS_PORT"
+    if isinstance(error, PortTaken):
+        return f"{error}: choose another with --temporal-port or --temporal-ui-port"
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"port {settings.port} is taken: choose another with --port or LUCIUS_PORT"
-    if isinstance(error, LedgerError | RegistryError | BusError | JournalError):
+    if isinstance(error, LedgerError | RegistryError | BusError | JournalError | DevServerError):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or settings.host}: {error.strerror or error}"

@@ -140,9 +140,10 @@ class MockLedger:
 
 
 def _row(decision: Decision) -> DirectiveRow:
-    if not decision.outbox:
+    row = next((row for row in decision.outbox if isinstance(row, DirectiveRow)), None)
+    if row is None:
         raise _no_further_attempt()
-    return decision.outbox[0]
+    return row
 
 
 def _no_further_attempt() -> ContractError:

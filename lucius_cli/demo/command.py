@@ -19,6 +19,7 @@ from lucius_cli.demo.stack import Stack
 from lucius_cli.demo.views import Progress, answers_of, print_answers, print_files, progress
 from lucius_cli.failures import Refused, Unsuitable
 from lucius_cli.output import JsonFlag, one_line, print_json, print_line, say
+from lucius_cli.serving import engine_switch
 from lucius_cli.watching import FROM_THE_BEGINNING, Retry, follow
 from lucius_contract.states import JobState
 
@@ -68,15 +69,20 @@ def demo(
     ] = Path(".lucius/demo"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: a free one.")] = 0,
     bus_port: Annotated[int, typer.Option(min=0, max=65535, help="Of the bus; 0: a free one.")] = 0,
+    engine: Annotated[
+        str | None, typer.Option(help="ledger or temporal: what drives the job.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """See one job through: the control plane, three services, a document and its answers."""
+    engine_switch(engine)
     require_packages()
     places = find_places()
     path = _document(document, places)
     with _sigterm_as_ctrl_c():
         say("starting the control plane and the services ocr, embedding and sis ...")
-        with Stack(places, data, path.parent, port=port, bus_port=bus_port) as stack:
+        stack = Stack(places, data, path.parent, port=port, bus_port=bus_port, engine=engine)
+        with stack:
             say(f"running at {stack.url}; logs in {stack.logs}")
             job = _seen_through(stack, path, Chaos(stack) if chaos else None)
     _finish(job, path, as_json=as_json, chaos=chaos)

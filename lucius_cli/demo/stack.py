@@ -31,6 +31,7 @@ class Stack:
         *,
         port: int = 0,
         bus_port: int | None = 0,
+        engine: str | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.data = data.resolve()
@@ -41,7 +42,7 @@ class Stack:
         self._places = places
         self._inputs = inputs.resolve()
         self._environ = dict(environ or {})
-        self._plane = self._control_plane(port, bus_port)
+        self._plane = self._control_plane(port, bus_port, engine)
 
     def __enter__(self) -> Self:
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -88,10 +89,11 @@ class Stack:
             for child in (*services, self._plane):
                 child.kill()
 
-    def _control_plane(self, port: int, bus_port: int | None) -> Child:
-        bus = [] if bus_port is None else ["--bus-port", str(bus_port)]
-        data = ["--data", str(self.data)]
-        command = [sys.executable, "-m", "lucius_cli", "up", "--port", str(port), *bus, *data]
+    def _control_plane(self, port: int, bus_port: int | None, engine: str | None) -> Child:
+        command = [sys.executable, "-m", "lucius_cli", "up", "--port", str(port)]
+        command += ["--data", str(self.data)]
+        command += [] if bus_port is None else ["--bus-port", str(bus_port)]
+        command += [] if engine is None else ["--engine", engine]
         environ = {**_inherited(), **self._environ}
         return Child("lucius up", command, Path.cwd(), environ, self.logs / "up.log")
 

@@ -4,8 +4,17 @@
 plain ASGI; the rest are FastAPI routes.
 """
 
-from lucius_orchestrator.api.app import create_app, create_health_app
+from lucius_orchestrator.api.app import create_app, create_callback_app, create_health_app
 from lucius_orchestrator.api.health import Check
-from lucius_orchestrator.api.parts import ApiLimits, ApiParts, HealthParts
+from lucius_orchestrator.api.parts import ApiLimits, ApiParts, CallbackParts, HealthParts
 
-__all__ = ["ApiLimits", "ApiParts", "Check", "HealthParts", "create_app", "create_health_app"]
+__all__ = [
+    "ApiLimits",
+    "ApiParts",
+    "CallbackParts",
+    "Check",
+    "HealthParts",
+    "create_app",
+    "create_callback_app",
+    "create_health_app",
+]

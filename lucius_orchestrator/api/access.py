@@ -8,7 +8,7 @@ from starlette.types import Scope
 
 from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_orchestrator.api.headers import authorization
-from lucius_orchestrator.api.parts import HealthParts
+from lucius_orchestrator.api.parts import ApiParts, HealthParts
 from lucius_orchestrator.ports.ledger import Stored
 from lucius_orchestrator.security.callers import Caller, Verb
 
@@ -16,10 +16,11 @@ _CALLER = "lucius.caller"
 _JOB_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-class Access:
+class Gate:
+    """Who may do what at all."""
+
     def __init__(self, parts: HealthParts) -> None:
         self._authenticator = parts.authenticator
-        self._ledger = parts.engine.ledger
 
     async def caller(self, scope: Scope, verb: Verb) -> Caller:
         caller = await self._authenticator.authenticate(authorization(scope))
@@ -33,6 +34,14 @@ class Access:
             request.scope[_CALLER] = await self.caller(request.scope, verb)
 
         return dependency
+
+
+class Access(Gate):
+    """And to which jobs."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        super().__init__(parts)
+        self._ledger = parts.engine.ledger
 
     async def job(self, request: Request, job_id: str) -> Stored:
         """The job, if the caller sees it. One of another tenant is one that does not exist."""

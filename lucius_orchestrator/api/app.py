@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lucius_contract.messages import MessageType
 from lucius_orchestrator.api import operations as ops
 from lucius_orchestrator.api import paths
-from lucius_orchestrator.api.access import Access
+from lucius_orchestrator.api.access import Access, Gate
 from lucius_orchestrator.api.answers import refusal_response
 from lucius_orchestrator.api.callbacks import Callback
 from lucius_orchestrator.api.commands import Commands
@@ -26,7 +26,7 @@ from lucius_orchestrator.api.health import Health
 from lucius_orchestrator.api.jobs import Jobs
 from lucius_orchestrator.api.openapi import document
 from lucius_orchestrator.api.operation import Operation
-from lucius_orchestrator.api.parts import ApiParts, HealthParts
+from lucius_orchestrator.api.parts import ApiParts, CallbackParts, HealthParts
 from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
 from lucius_orchestrator.api.protocols import Protocols
 from lucius_orchestrator.api.stream import Streams
@@ -62,23 +62,26 @@ def create_app(parts: ApiParts) -> FastAPI:
     """`app.state.stopping` is an event; once it is set the streams end, so that a server that stops
     need not wait for them."""
     app, access = _new_app(paths.OPENAPI), Access(parts)
-    plain = _plain(parts, access)
-    for operation, endpoint in plain.items():
-        app.router.routes.append(Route(operation.path, endpoint, methods=[operation.method]))
-    app.shortcuts = {
-        operation.path: Shortcut(operation.method, operation.path, Edge(endpoint, parts))
-        for operation, endpoint in plain.items()
-    }
+    submit = Submit(parts, access)
+    _add_plain(app, parts, {ops.SUBMIT: submit, ops.SUBMIT_COMMAND: submit, **_callbacks(parts)})
     routes = _routes(parts, access, app.state.stopping)
     _add_all(app, parts, access, routes | _health_routes(parts))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 
 
+def create_callback_app(parts: CallbackParts) -> FastAPI:
+    """For a process that services answer, and that is asked about its health."""
+    app = _new_app(None)
+    _add_plain(app, parts, _callbacks(parts))
+    _add_all(app, parts, Gate(parts), _health_routes(parts))
+    return app
+
+
 def create_health_app(parts: HealthParts) -> FastAPI:
     """For a process that is asked about its health and nothing else."""
     app = _new_app(None)
-    _add_all(app, parts, Access(parts), _health_routes(parts))
+    _add_all(app, parts, Gate(parts), _health_routes(parts))
     return app
 
 
@@ -95,11 +98,17 @@ def _new_app(openapi_url: str | None) -> Api:
     return app
 
 
-def _plain(parts: ApiParts, access: Access) -> dict[Operation, ASGIApp]:
-    submit = Submit(parts, access)
+def _add_plain(app: Api, parts: HealthParts, plain: Mapping[Operation, ASGIApp]) -> None:
+    for operation, endpoint in plain.items():
+        app.router.routes.append(Route(operation.path, endpoint, methods=[operation.method]))
+    app.shortcuts = {
+        operation.path: Shortcut(operation.method, operation.path, Edge(endpoint, parts))
+        for operation, endpoint in plain.items()
+    }
+
+
+def _callbacks(parts: CallbackParts) -> dict[Operation, ASGIApp]:
     return {
-        ops.SUBMIT: submit,
-        ops.SUBMIT_COMMAND: submit,
         ops.SEND_ACK: Callback(parts, MessageType.ACK),
         ops.SEND_RESULT: Callback(parts, MessageType.RESULT),
         ops.SEND_HEARTBEAT: Callback(parts, MessageType.HEARTBEAT),
@@ -131,15 +140,15 @@ def _health_routes(parts: HealthParts) -> dict[Operation, Endpoint]:
 
 
 def _add_all(
-    app: FastAPI, parts: HealthParts, access: Access, routes: Mapping[Operation, Endpoint]
+    app: FastAPI, parts: HealthParts, gate: Gate, routes: Mapping[Operation, Endpoint]
 ) -> None:
     for operation, endpoint in routes.items():
-        _add(app, access, operation, endpoint)
+        _add(app, gate, operation, endpoint)
     app.add_middleware(Edge, parts=parts)
     _answer_refusals(app, parts)
 
 
-def _add(app: FastAPI, access: Access, operation: Operation, endpoint: Endpoint) -> None:
+def _add(app: FastAPI, gate: Gate, operation: Operation, endpoint: Endpoint) -> None:
     verb = operation.verb
     app.add_api_route(
         operation.path,
@@ -149,7 +158,7 @@ def _add(app: FastAPI, access: Access, operation: Operation, endpoint: Endpoint)
         status_code=operation.status,
         response_class=Response,
         response_model=None,
-        dependencies=[Depends(access.allows(verb))] if verb else [],
+        dependencies=[Depends(gate.allows(verb))] if verb else [],
     )
 
 

@@ -13,14 +13,14 @@ from lucius_contract.messages import MessageType, Reply, parse_reply
 from lucius_orchestrator.api.answers import send_json
 from lucius_orchestrator.api.bodies import read_body
 from lucius_orchestrator.api.headers import authorization
-from lucius_orchestrator.api.parts import ApiParts
+from lucius_orchestrator.api.parts import CallbackParts
 from lucius_orchestrator.domain.decision import ReplyAnswer
 
 
 class Callback:
     """The address for one type of reply."""
 
-    def __init__(self, parts: ApiParts, type: MessageType) -> None:
+    def __init__(self, parts: CallbackParts, type: MessageType) -> None:
         self._tokens = parts.tokens
         self._engine = parts.engine
         self._type = type

@@ -34,7 +34,7 @@ EVENTS: tuple[EventInfo, ...] = (
 class Edge:
     def __init__(self, app: ASGIApp, parts: HealthParts) -> None:
         self._app = app
-        self._entropy = parts.engine.world.entropy
+        self._entropy = parts.entropy
         self._max_body_bytes = parts.limits.max_body_bytes
         self._seconds = parts.limits.request_timeout.total_seconds()
         self._retry_after = parts.limits.retry_after

@@ -1,5 +1,6 @@
 """What the API is made of; the composition root hands it over."""
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,6 +9,7 @@ from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.api.health import Check
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.ports.registry import Registry
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
 from lucius_orchestrator.security.callers import Authenticator
@@ -31,19 +33,28 @@ class HealthParts:
     """What every process that answers about its health needs; `metrics` answers in Prometheus
     text."""
 
-    engine: LedgerEngine
     authenticator: Authenticator
     readiness: Callable[[], Awaitable[Sequence[Check]]]
     metrics: Callable[[], bytes]
     limits: ApiLimits = ApiLimits()
+    entropy: Callable[[int], bytes] = os.urandom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiParts(HealthParts):
-    """`check_webhooks` raises REF_FORBIDDEN with pointers `/callback_urls/N`."""
+class CallbackParts(HealthParts):
+    """What a process needs that services answer."""
+
+    engine: LedgerEngine
+    tokens: CallbackTokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiParts(CallbackParts):
+    """`check_webhooks` raises REF_FORBIDDEN with pointers `/callback_urls/N`; `steering` is None
+    where no job is driven elsewhere."""
 
     registry: Registry
-    tokens: CallbackTokens
     plan: PlanSettings
     refs: RefPolicy
     check_webhooks: Callable[[Sequence[str]], None]
+    steering: Steering | None = None

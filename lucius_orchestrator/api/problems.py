@@ -44,6 +44,7 @@ class Refusal(NamedTuple):
     detail: str
     problems: Sequence[Problem] = ()
     headers: Mapping[str, str] = {}
+    extra: Mapping[str, object] = {}
 
     def body(self) -> bytes:
         return pydantic_core.to_json(
@@ -55,6 +56,7 @@ class Refusal(NamedTuple):
                 "code": self.code,
                 "errors": [{"pointer": p.pointer, "message": p.message} for p in self.problems],
                 "correlation_id": correlation.get(),
+                **self.extra,
             }
         )
 

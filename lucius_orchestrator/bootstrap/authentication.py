@@ -1,5 +1,7 @@
 """Who may call, by what the settings name."""
 
+from pathlib import Path
+
 from lucius_orchestrator.bootstrap.stores import make_folder
 from lucius_orchestrator.engine.engine import World
 from lucius_orchestrator.security.authentication import (
@@ -21,6 +23,18 @@ def callback_tokens_of(settings: Settings, world: World) -> CallbackTokens:
         make_folder(settings.data_dir)
         keys = [load_or_create_key(settings.data_dir / "callback.key")]
     return CallbackTokens(keys, world.clock)
+
+
+def invoker_keys_of(settings: Settings) -> list[str]:
+    """Of the internal API: those that are set, else one that the data folder keeps."""
+    if settings.invoker_keys:
+        return [secret.reveal() for secret in settings.invoker_keys]
+    make_folder(settings.data_dir)
+    return [load_or_create_key(invoker_key_file(settings), "the invoker").hex()]
+
+
+def invoker_key_file(settings: Settings) -> Path:
+    return settings.data_dir / "invoker.key"
 
 
 def authenticator_of(settings: Settings, world: World) -> Authenticator:

@@ -13,6 +13,7 @@ from lucius_orchestrator.bootstrap.bus import open_bus
 from lucius_orchestrator.bootstrap.parts import real_world
 from lucius_orchestrator.bootstrap.protocol_source import Found, copy_of, place_of, read_once
 from lucius_orchestrator.bootstrap.stores import ledger_file, open_ledger
+from lucius_orchestrator.bootstrap.temporal_checks import temporal_checks
 from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.bootstrap.topology_keeper import look_at
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError
@@ -22,12 +23,15 @@ from lucius_orchestrator.settings import Settings, StorageBackend
 from lucius_outbox.redaction import redacted
 
 _SECONDS = 5.0
+Look = Callable[[], Awaitable[None]]
+"""Returns if what is looked at answers."""
 
 
 class Readiness:
     """Whether the process can do its work: the ledger and, where it has one, the bus answer, every
     service has its subscriptions, and the protocols that are in force are those that their source
-    holds."""
+    holds. Temporal is told about only: while it is away, requests and replies are taken and kept
+    for it."""
 
     def __init__(
         self,
@@ -35,11 +39,13 @@ class Readiness:
         registry: WatchedRegistry,
         bus: Bus | None = None,
         topology: Callable[[], Awaitable[Check]] | None = None,
+        temporal: Look | None = None,
     ) -> None:
         self._ledger = ledger
         self._registry = registry
         self._bus = bus
         self._topology = topology
+        self._temporal = temporal
 
     async def __call__(self) -> Sequence[Check]:
         looks = [_answers("ledger", self._ledger.check)]
@@ -47,6 +53,8 @@ class Readiness:
             looks.append(_answers("bus", self._bus.check))
         if self._topology is not None:
             looks.append(_look("topology", self._topology))
+        if self._temporal is not None:
+            looks.append(_told_about("temporal", self._temporal))
         return [*await asyncio.gather(*looks), self._protocols()]
 
     def _protocols(self) -> Check:
@@ -66,6 +74,7 @@ async def diagnose(settings: Settings) -> list[Check]:
         protocols,
         _keys(settings),
         *await _bus(settings, snapshot),
+        *await temporal_checks(settings),
     ]
 
 
@@ -79,12 +88,25 @@ async def _look(name: str, look: Callable[[], Awaitable[Check]]) -> Check:
         return Check(name, False, redacted(str(error)) or type(error).__name__)
 
 
-async def _answers(name: str, check: Callable[[], Awaitable[None]]) -> Check:
+async def _answers(name: str, check: Look) -> Check:
     async def look() -> Check:
         await check()
         return Check(name, True, "answers")
 
     return await _look(name, look)
+
+
+async def _told_about(name: str, check: Look) -> Check:
+    found = await _answers(name, check)
+    if found.ok:
+        return found
+    return Check(name, True, f"away, so that the jobs that it drives wait: {found.detail}")
+
+
+async def worker_readiness(temporal: Look, invoker: Look) -> Sequence[Check]:
+    """A worker can do nothing without the two."""
+    looks = _answers("temporal", temporal), _answers("invoker", invoker)
+    return await asyncio.gather(*looks)
 
 
 async def _bus(settings: Settings, snapshot: Snapshot | None) -> list[Check]:

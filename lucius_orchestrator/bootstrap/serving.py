@@ -6,7 +6,7 @@ import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import NamedTuple
 
 import uvicorn
@@ -15,6 +15,7 @@ from lucius_orchestrator.bootstrap.http_protocol import bounded_head
 from lucius_orchestrator.bootstrap.parts import calm_the_collector, running
 from lucius_orchestrator.bootstrap.plane import ControlPlane, control_plane
 from lucius_orchestrator.bootstrap.roles import RoleUnavailable, ServeRole, check_role
+from lucius_orchestrator.bootstrap.worker import worker_plane
 from lucius_orchestrator.observability.logs import configure_logs
 from lucius_orchestrator.settings import LogFormat, Settings
 from lucius_outbox.telemetry import EventInfo
@@ -33,12 +34,15 @@ _IDLE_SECONDS = 30
 
 class ServingAt(NamedTuple):
     """`http` is the API, or without one where the process answers about its health. `connection` is
-    what services need to reach the bus, where that is no secret."""
+    what services need to reach the bus, where that is no secret. `temporal` is the server that
+    drives jobs, `ui` where its web pages are, both where this process knows one."""
 
     http: str
     has_api: bool
     bus: str | None
     connection: str | None
+    temporal: str | None = None
+    ui: str | None = None
 
 
 def serve(settings: Settings, role: ServeRole, ready: Callable[[ServingAt], None]) -> int:
@@ -66,7 +70,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 async def _serve(settings: Settings, role: ServeRole, ready: Callable[[ServingAt], None]) -> None:
     with _listening(settings.host, settings.port) as listener, _signals() as stop:
         address = _url_of(listener)
-        async with control_plane(settings, address, role) as plane:
+        async with _plane(settings, address, role) as plane:
             server = _Server(_config(plane, settings))
             calm_the_collector()
             stop.calls(lambda: _end(server, plane))
@@ -76,15 +80,23 @@ async def _serve(settings: Settings, role: ServeRole, ready: Callable[[ServingAt
     _log.info("stopped")
 
 
+def _plane(
+    settings: Settings, address: str, role: ServeRole
+) -> AbstractAsyncContextManager[ControlPlane]:
+    if role is ServeRole.WORKER:
+        return worker_plane(settings)
+    return control_plane(settings, address, role)
+
+
 def _end(server: uvicorn.Server, plane: ControlPlane) -> None:
     plane.stopping.set()
     server.should_exit = True
 
 
 def _serving_at(address: str, role: ServeRole, plane: ControlPlane) -> ServingAt:
-    if plane.bus is None:
-        return ServingAt(address, role.serves_api, None, None)
-    return ServingAt(address, role.serves_api, *plane.bus.place)
+    bus = (None, None) if plane.bus is None else plane.bus.place
+    temporal = (None, None) if plane.temporal is None else plane.temporal
+    return ServingAt(address, role.serves_api, *bus, *temporal)
 
 
 class _Server(uvicorn.Server):

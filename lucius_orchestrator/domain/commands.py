@@ -1,7 +1,9 @@
 """What callers may ask of a job. To ask for what already holds is not an error."""
 
+from lucius_contract.errors import ErrorCode
 from lucius_contract.states import JobState, StepState
 from lucius_contract.transitions import JobTrigger, StepTrigger
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.decision import NOTHING, Decision
 from lucius_orchestrator.domain.draft import Draft
 from lucius_orchestrator.domain.events import (
@@ -10,15 +12,28 @@ from lucius_orchestrator.domain.events import (
     ResumeRequested,
     Submitted,
 )
-from lucius_orchestrator.domain.moves import dispatch, end_job
+from lucius_orchestrator.domain.moves import end_job, start
+from lucius_orchestrator.domain.workflow import start_row
 
 _PAUSED_ALREADY = frozenset({JobState.PAUSING, JobState.PAUSED})
 _RUNNING_ALREADY = frozenset({JobState.QUEUED, JobState.DISPATCHING, JobState.IN_PROGRESS})
 
 
 def on_submitted(draft: Draft, _event: Submitted) -> Decision:
+    if draft.job.engine is Engine.TEMPORAL:
+        return _workflow_wanted(draft)
     draft.move_job(JobTrigger.FIRST_DIRECTIVE, JobState.DISPATCHING)
-    dispatch(draft, draft.aggregate.active, StepTrigger.ENQUEUED)
+    start(draft, draft.aggregate.active, StepTrigger.ENQUEUED)
+    return draft.decided()
+
+
+def _workflow_wanted(draft: Draft) -> Decision:
+    """The job stays QUEUED until its workflow opens the first attempt."""
+    if draft.job_state is not JobState.QUEUED:
+        return draft.refused(
+            ErrorCode.STATE_CONFLICT, "the job has begun before", Submitted.__name__
+        )
+    draft.outbox = (start_row(draft.aggregate, draft.now, restarts=False),)
     return draft.decided()
 
 
@@ -59,5 +74,5 @@ def on_resume(draft: Draft, _event: ResumeRequested) -> Decision:
         JobTrigger.RESUME, JobState.IN_PROGRESS if acknowledged else JobState.DISPATCHING
     )
     if active.state is StepState.PENDING:
-        dispatch(draft, active, StepTrigger.ENQUEUED)
+        start(draft, active, StepTrigger.ENQUEUED)
     return draft.decided()

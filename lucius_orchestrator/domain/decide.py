@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from lucius_contract.errors import ErrorCode
-from lucius_orchestrator.domain import commands, publishing, replies, timers
+from lucius_orchestrator.domain import attempts, commands, publishing, replies, timers
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.domain.decision import Decision
 from lucius_orchestrator.domain.draft import Draft, Fresh, IllegalTransitionError
 from lucius_orchestrator.domain.events import (
     AckReceived,
     AckTimedOut,
+    AttemptOpened,
     CancelRequested,
     CeilingReached,
     DispatchStale,
@@ -28,10 +29,14 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
     SlaExceeded,
     Submitted,
+    WorkflowLost,
 )
+from lucius_orchestrator.domain.workflow import with_signal
 
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], Decision]] = {
     Submitted: commands.on_submitted,
+    AttemptOpened: attempts.on_attempt_opened,
+    WorkflowLost: attempts.on_workflow_lost,
     CancelRequested: commands.on_cancel,
     PauseRequested: commands.on_pause,
     ResumeRequested: commands.on_resume,
@@ -59,6 +64,7 @@ def decide(aggregate: Aggregate, event: Event, now: datetime, fresh: Fresh) -> D
     """
     draft = Draft(aggregate, now, fresh, getattr(event, "by", None))
     try:
-        return _HANDLERS[type(event)](draft, event)
+        decision = _HANDLERS[type(event)](draft, event)
     except IllegalTransitionError as illegal:
         return draft.refused(ErrorCode.STATE_CONFLICT, str(illegal), type(event).__name__)
+    return with_signal(aggregate, event, decision, now)

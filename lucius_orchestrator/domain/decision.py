@@ -46,7 +46,11 @@ class StepChanges(TypedDict, total=False):
 
 
 class OutboxKind(StrEnum):
+    """An INVOCATION is a directive of a job that Temporal drives: its workflow asks for it by name,
+    and no dispatcher looks for it."""
+
     DIRECTIVE = "DIRECTIVE"
+    INVOCATION = "INVOCATION"
     WEBHOOK = "WEBHOOK"
     SIGNAL = "SIGNAL"
     START = "START"
@@ -57,7 +61,8 @@ class OutboxKind(StrEnum):
 
 
 class DirectiveRow(NamedTuple):
-    """An outbox row of kind DIRECTIVE, born PENDING; there is one per attempt and never a second.
+    """An outbox row of kind DIRECTIVE or INVOCATION, born PENDING; an attempt has one and never a
+    second.
 
     `body` is the DIRECTIVE as it goes out, but for the callback addresses and token, which the
     dispatcher adds when `reply_via` is http.
@@ -75,6 +80,20 @@ class DirectiveRow(NamedTuple):
     reply_via: ReplyVia
     created_at: datetime
     expires_at: datetime
+    kind: OutboxKind = OutboxKind.DIRECTIVE
+
+
+class WorkflowRow(NamedTuple):
+    """An outbox row of kind START or SIGNAL, born PENDING: what Temporal is to be told of a job."""
+
+    outbox_id: str
+    job_id: str
+    body: JsonObject
+    created_at: datetime
+    kind: OutboxKind
+
+
+OutboxRow = DirectiveRow | WorkflowRow
 
 
 class OutboxMark(NamedTuple):
@@ -121,7 +140,7 @@ class Refusal(NamedTuple):
 class Decision(NamedTuple):
     job: JobChanges
     steps: Mapping[int, StepChanges]
-    outbox: tuple[DirectiveRow, ...]
+    outbox: tuple[OutboxRow, ...]
     marks: tuple[OutboxMark, ...]
     events: tuple[AuditEvent, ...]
     dead_letters: tuple[DeadLetter, ...]
@@ -161,7 +180,7 @@ def merged_decision(decisions: Sequence[Decision]) -> Decision:
         return decisions[0]
     job: JobChanges = {}
     steps: dict[int, StepChanges] = {}
-    outbox: tuple[DirectiveRow, ...] = ()
+    outbox: tuple[OutboxRow, ...] = ()
     marks: tuple[OutboxMark, ...] = ()
     events: list[AuditEvent] = []
     letters: tuple[DeadLetter, ...] = ()
@@ -174,4 +193,10 @@ def merged_decision(decisions: Sequence[Decision]) -> Decision:
         marks += decision.marks
         events += decision.events
         letters += decision.dead_letters
-    return Decision(job, steps, outbox, marks, tuple(events), letters, None, None)
+    return Decision(job, steps, _latest(outbox), marks, tuple(events), letters, None, None)
+
+
+def _latest(rows: tuple[OutboxRow, ...]) -> tuple[OutboxRow, ...]:
+    """Of signals that one commit brings the last one says all."""
+    last = next((row for row in reversed(rows) if row.kind is OutboxKind.SIGNAL), None)
+    return tuple(row for row in rows if row.kind is not OutboxKind.SIGNAL or row is last)

@@ -10,8 +10,8 @@ from lucius_contract import CONTRACT_VERSION
 from lucius_contract.ids import LEASE_BYTES, message_id
 from lucius_contract.messages import MessageType
 from lucius_contract.routing import directive_topic, partition_key
-from lucius_orchestrator.domain.aggregate import Job, JsonObject, Step
-from lucius_orchestrator.domain.decision import DirectiveRow
+from lucius_orchestrator.domain.aggregate import Engine, Job, JsonObject, Step
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind
 from lucius_orchestrator.domain.draft import Draft
 
 ENVELOPE_ALLOWANCE = 4096
@@ -22,9 +22,9 @@ Prior = dict[str, Sequence[JsonObject]]
 
 
 def directive_row(
-    draft: Draft, step: Step, attempt_no: int, lease_expires_at: datetime
+    draft: Draft, step: Step, attempt_no: int, lease_id: str, lease_expires_at: datetime
 ) -> DirectiveRow:
-    job, lease_id = draft.job, draft.fresh.lease_id
+    job = draft.job
     return DirectiveRow(
         outbox_id(job.job_id, step.step_id, attempt_no),
         step.step_id,
@@ -38,6 +38,7 @@ def directive_row(
         step.policy.reply_via,
         draft.now,
         lease_expires_at,
+        OutboxKind.DIRECTIVE if job.engine is Engine.LEDGER else OutboxKind.INVOCATION,
     )
 
 

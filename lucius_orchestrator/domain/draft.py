@@ -12,9 +12,9 @@ from lucius_orchestrator.domain.decision import (
     AuditEvent,
     DeadLetter,
     Decision,
-    DirectiveRow,
     JobChanges,
     OutboxMark,
+    OutboxRow,
     Refusal,
     ReplyAnswer,
     StepChanges,
@@ -65,7 +65,7 @@ class Draft:
         self.job_state = aggregate.job.state
         self.job_changes: JobChanges = {}
         self.step_changes: dict[int, StepChanges] = {}
-        self.outbox: tuple[DirectiveRow, ...] = ()
+        self.outbox: tuple[OutboxRow, ...] = ()
         self.marks: tuple[OutboxMark, ...] = ()
         self.events: list[AuditEvent] = []
         self.dead_letters: list[DeadLetter] = []

@@ -26,6 +26,22 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptOpened(OfAttempt):
+    """The job's workflow opens an attempt, under a lease that it made."""
+
+    lease_expires_at: datetime
+    tenant_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowLost:
+    """The job's workflow is closed or missing; `status` is what Temporal says of it."""
+
+    status: str
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxSent(OfAttempt):
     """The bus has accepted the attempt's directive."""
 
@@ -136,6 +152,8 @@ Command = CancelRequested | PauseRequested | ResumeRequested
 ReplyEvent = AckReceived | HeartbeatReceived | ResultReceived
 Event = (
     Submitted
+    | AttemptOpened
+    | WorkflowLost
     | OutboxSent
     | OutboxFailed
     | OutboxSuperseded

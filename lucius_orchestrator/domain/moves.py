@@ -1,5 +1,6 @@
 """The moves that events share: start an attempt, acknowledge it, end it, end the job."""
 
+from datetime import datetime
 from typing import NamedTuple
 
 from lucius_contract.audit import DeadLetterKind
@@ -8,7 +9,7 @@ from lucius_contract.messages import DIRECTIVE_LIMIT
 from lucius_contract.states import TERMINAL_STEP_STATES, JobState, StepState
 from lucius_contract.timeouts import delay_after
 from lucius_contract.transitions import JobTrigger, StepTrigger
-from lucius_orchestrator.domain.aggregate import Attempt, Step
+from lucius_orchestrator.domain.aggregate import Attempt, Engine, Step
 from lucius_orchestrator.domain.decision import StepChanges
 from lucius_orchestrator.domain.directive import directive_row
 from lucius_orchestrator.domain.draft import Draft
@@ -24,11 +25,18 @@ class AttemptFailure(NamedTuple):
     digest: str | None = None
 
 
-def dispatch(draft: Draft, step: Step, trigger: StepTrigger) -> None:
-    """Open the next attempt of a step and enqueue its directive."""
-    now, lease_id = draft.now, draft.fresh.lease_id
-    attempt_no = step.attempt_no + 1
-    lease_expires_at = now + step.policy.dispatch_lease()
+def start(draft: Draft, step: Step, trigger: StepTrigger) -> None:
+    """Open the next attempt of a step, unless that is for the job's workflow to do."""
+    if draft.job.engine is Engine.LEDGER:
+        expires_at = draft.now + step.policy.dispatch_lease()
+        dispatch(draft, step, trigger, draft.fresh.lease_id, expires_at)
+
+
+def dispatch(
+    draft: Draft, step: Step, trigger: StepTrigger, lease_id: str, lease_expires_at: datetime
+) -> None:
+    """Open the next attempt of a step under this lease, and enqueue its directive."""
+    now, attempt_no = draft.now, step.attempt_no + 1
     draft.changes_of(step)["attempt_no"] = attempt_no
     changes = draft.move_step(step, trigger, StepState.DISPATCHING)
     changes["lease_id"] = lease_id
@@ -37,7 +45,7 @@ def dispatch(draft: Draft, step: Step, trigger: StepTrigger) -> None:
     changes["progress"] = None
     changes["attempts"] = (*step.attempts, Attempt(attempt_no, lease_id, step.route, now))
     draft.job_changes["attempts_total"] = draft.job.attempts_total + 1
-    draft.outbox = (directive_row(draft, step, attempt_no, lease_expires_at),)
+    draft.outbox = (directive_row(draft, step, attempt_no, lease_id, lease_expires_at),)
 
 
 def acknowledge(draft: Draft, step: Step, *, implied: bool) -> None:
@@ -153,7 +161,7 @@ def _advance(draft: Draft, following: Step) -> None:
         draft.move_job(JobTrigger.NOTHING_IN_FLIGHT, JobState.PAUSED)
     else:
         draft.move_job(JobTrigger.STEP_SUCCEEDED, JobState.IN_PROGRESS)
-        dispatch(draft, following, StepTrigger.ENQUEUED)
+        start(draft, following, StepTrigger.ENQUEUED)
 
 
 def _end_step(

@@ -47,7 +47,9 @@ def on_heartbeat(draft: Draft, event: HeartbeatReceived) -> Decision:
     if isinstance(gated, Decision):
         return gated
     if gated.state is StepState.IN_PROGRESS:
-        draft.changes_of(gated)["lease_expires_at"] = draft.now + gated.policy.lease
+        # Heartbeats may be decided by clocks that differ; none takes back what another gave.
+        ends = draft.now + gated.policy.lease
+        draft.changes_of(gated)["lease_expires_at"] = max(ends, gated.lease_expires_at or ends)
     else:
         acknowledge(draft, gated, implied=True)
     if event.progress is not None:

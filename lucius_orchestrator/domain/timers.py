@@ -18,8 +18,9 @@ from lucius_contract.states import (
     JobState,
     StepState,
 )
+from lucius_contract.timeouts import RECOVERY_GRACE
 from lucius_contract.transitions import JobTrigger, StepTrigger
-from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Step
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Job, Step
 from lucius_orchestrator.domain.decision import NOTHING, Decision
 from lucius_orchestrator.domain.draft import Draft
 from lucius_orchestrator.domain.events import (
@@ -36,10 +37,10 @@ from lucius_orchestrator.domain.events import (
 from lucius_orchestrator.domain.moves import (
     AttemptFailure,
     cancel_step,
-    dispatch,
     end_job,
     fail_attempt,
     fail_for_good,
+    start,
 )
 
 
@@ -52,6 +53,8 @@ class TimerKind(StrEnum):
     CEILING = "CEILING"
     RETRY = "RETRY"
     SLA = "SLA"
+    WORKFLOW = "WORKFLOW"
+    """Of a job that Temporal drives: something of it should have happened long ago."""
 
 
 _EVENTS: Mapping[TimerKind, type[TimerOfAttempt]] = {
@@ -120,7 +123,7 @@ def on_retry_due(draft: Draft, event: RetryDue) -> Decision:
         return NOTHING
     if not _due(draft, event, step.next_attempt_at):
         return NOTHING
-    dispatch(draft, step, StepTrigger.RETRY_DUE)
+    start(draft, step, StepTrigger.RETRY_DUE)
     return draft.decided()
 
 
@@ -157,7 +160,7 @@ def armed(aggregate: Aggregate) -> Iterator[Timer]:
     for deadline, kind in deadlines(aggregate):
         if kind is TimerKind.SLA:
             yield SlaExceeded(deadline)
-        else:
+        elif kind is not TimerKind.WORKFLOW:
             yield _EVENTS[kind](step.step_id, step.attempt_no, step.lease_id or "", deadline)
 
 
@@ -169,10 +172,19 @@ def next_due(aggregate: Aggregate) -> Due | None:
 def deadlines(aggregate: Aggregate) -> list[Due]:
     """Every deadline that the job has now."""
     job, step = aggregate.job, aggregate.active
-    if job.state in TERMINAL_JOB_STATES or job.engine is not Engine.LEDGER:
-        return []  # another engine keeps its own time
+    if job.state in TERMINAL_JOB_STATES:
+        return []
     found = ((job.sla_deadline, TimerKind.SLA), *_of_attempt(job.state, step))
-    return [Due(at, kind) for at, kind in found if at is not None]
+    dues = [Due(at, kind) for at, kind in found if at is not None]
+    return dues if job.engine is Engine.LEDGER else [_watch(job, step, dues)]
+
+
+def _watch(job: Job, step: Step, dues: list[Due]) -> Due:
+    """A workflow keeps the job's time. If it has not acted a while after it should have, somebody
+    must see whether it is still there; and again a while after another one was asked for."""
+    is_waited_for = step.state is StepState.PENDING and job.state is not JobState.PAUSED
+    acts_at = job.updated_at if is_waited_for else min(due.at for due in dues)
+    return Due(max(acts_at, job.updated_at) + RECOVERY_GRACE, TimerKind.WORKFLOW)
 
 
 def _of_attempt(job_state: JobState, step: Step) -> tuple[tuple[datetime | None, TimerKind], ...]:

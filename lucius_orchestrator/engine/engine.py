@@ -10,7 +10,7 @@ from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.ids import JOB_RANDOM_BYTES, LEASE_BYTES, new_job_id, new_lease_id
 from lucius_contract.messages import Reply
 from lucius_contract.states import JobState, StepState
-from lucius_orchestrator.domain.aggregate import Aggregate
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine
 from lucius_orchestrator.domain.creation import new_job
 from lucius_orchestrator.domain.decide import decide
 from lucius_orchestrator.domain.decision import Decision, ReplyAnswer, apply, merged_decision
@@ -157,12 +157,16 @@ class LedgerEngine:
         return await self._command(job_id, ResumeRequested(by))
 
     async def redrive(
-        self, job_id: str, limits: Limits, idempotency_key: str | None = None
+        self,
+        job_id: str,
+        limits: Limits,
+        idempotency_key: str | None = None,
+        engine: Engine = Engine.LEDGER,
     ) -> Submission:
         """A new job from one that failed, which stays as it is but for its dead letters: they name
         the new one. Asked twice without a key, the answer is the same new job."""
         failed = (await self.read(job_id)).aggregate
-        submission = await self.submit(Redrive(failed, limits, idempotency_key))
+        submission = await self.submit(Redrive(failed, limits, idempotency_key, engine))
         await self.ledger.mark_redriven(job_id, submission.job_id)
         return submission
 

@@ -26,10 +26,12 @@ from lucius_orchestrator.ports.registry import (
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Where jobs have their folders: `<workspace_root>/<system>/<tenant>/<jobId>/`."""
+    """Where jobs have their folders, `<workspace_root>/<system>/<tenant>/<jobId>/`, and who drives
+    them."""
 
     workspace_root: str
     system: str = "lucius"
+    engine: Engine = Engine.LEDGER
 
 
 class Request(NamedTuple):
@@ -88,7 +90,6 @@ def plan_request(
     *,
     correlation_id: str,
     traceparent: str,
-    engine: Engine = Engine.LEDGER,
 ) -> Request:
     """Match, check and route a request, or refuse it with ContractError.
 
@@ -130,7 +131,7 @@ def plan_request(
         idempotency_key=key,
         doc_id=envelope.doc_id,
         callback_urls=tuple(envelope.callback_urls or ()),
-        engine=engine,
+        engine=settings.engine,
         sla=snapshot.defaults.job_sla,
     )
 

@@ -6,7 +6,7 @@ from typing import Protocol
 from lucius_contract.canonical import digest
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.states import JobState
-from lucius_orchestrator.domain.aggregate import Aggregate, JsonObject, Step
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, JsonObject, Step
 from lucius_orchestrator.domain.creation import JobPlan, StepPlan
 from lucius_orchestrator.ports.ledger import Limits
 
@@ -38,6 +38,7 @@ class Redrive:
     failed: Aggregate
     limits: Limits
     idempotency_key: str | None = None
+    engine: Engine = Engine.LEDGER
 
     def __post_init__(self) -> None:
         job = self.failed.job
@@ -83,7 +84,7 @@ class Redrive:
             doc_id=job.doc_id,
             callback_urls=job.callback_urls,
             redrive_of=job.job_id,
-            engine=job.engine,
+            engine=self.engine,
             sla=job.sla_deadline - job.created_at,
         )
 

@@ -34,6 +34,7 @@ CONFLICTS = "lucius_ledger_conflicts_total"
 SWEEPER_ACTIONS = "lucius_sweeper_actions_total"
 SWEEPER_FAILURES = "lucius_sweeper_failures_total"
 UNREADABLE = "lucius_replies_unreadable_total"
+WORKFLOWS_STARTED = "lucius_workflows_started_total"
 
 METRICS: tuple[MetricInfo, ...] = (
     MetricInfo(SUBMITTED, Kind.COUNTER, (), "Jobs accepted; duplicates are not among them."),
@@ -56,6 +57,12 @@ METRICS: tuple[MetricInfo, ...] = (
         CONFLICTS, Kind.COUNTER, (), "Decisions made again, since the job had moved meanwhile."
     ),
     MetricInfo(SWEEPER_ACTIONS, Kind.COUNTER, ("sweeper",), "What sweepers changed."),
+    MetricInfo(
+        WORKFLOWS_STARTED,
+        Kind.COUNTER,
+        ("restart",),
+        "Workflows of jobs that Temporal drives; a restart is one whose first workflow was lost.",
+    ),
     MetricInfo(
         SWEEPER_FAILURES, Kind.COUNTER, ("sweeper",), "Jobs or rounds that a sweeper failed on."
     ),
@@ -88,6 +95,12 @@ EVENTS: tuple[EventInfo, ...] = (
         "sweeper.failed", "ERROR", ("sweeper", "jobId", "error"), "A sweeper could not do a job."
     ),
     EventInfo("sweeper.acted", "INFO", ("sweeper", "count"), "A sweeper changed something."),
+    EventInfo(
+        "workflows.away",
+        "WARNING",
+        ("what", "error"),
+        "Temporal could not be told something; it is told again.",
+    ),
     EventInfo(
         "ledger.repaired",
         "WARNING",
@@ -168,6 +181,12 @@ class Telemetry:
         self._tell(
             logging.ERROR, "sweeper.failed", sweeper=sweeper, jobId=job_id, error=_text(error)
         )
+
+    def workflow_started(self, *, restarts: bool) -> None:
+        self._metrics.increment(WORKFLOWS_STARTED, 1, restart=str(restarts).lower())
+
+    def workflows_away(self, what: str, error: Exception) -> None:
+        self._tell(logging.WARNING, "workflows.away", what=what, error=_text(error))
 
     def repaired(self, repairs: Iterable[Repair]) -> None:
         for repair in repairs:

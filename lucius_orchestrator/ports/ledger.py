@@ -34,8 +34,8 @@ from lucius_orchestrator.domain.decision import (
     AuditEvent,
     DeadLetter,
     Decision,
-    DirectiveRow,
     OutboxKind,
+    OutboxRow,
 )
 from lucius_orchestrator.domain.timers import Due, TimerKind, next_due
 
@@ -104,8 +104,8 @@ class TooLarge(LedgerUnavailable):
 class Stored(NamedTuple):
     """A job as it was read or committed.
 
-    `timer` is what the timer index says of it: at or before its next deadline; None when it has
-    none, being terminal or in the care of an engine that keeps its own time.
+    `timer` is what the timer index says of it: at or before its next deadline; None when it is
+    terminal.
     """
 
     aggregate: Aggregate
@@ -208,7 +208,7 @@ class Claim(NamedTuple):
 
     job_id: str
     kind: OutboxKind
-    row: DirectiveRow
+    row: OutboxRow
     tries: int
     token: object
     version: Version | None = None
@@ -325,14 +325,21 @@ class Ledger(Protocol):
         lease: timedelta,
         lanes: Collection[int] = ALL_LANES,
     ) -> list[Claim]:
-        """Take up to `size` PENDING rows that are due, the oldest first, for as long as the lease.
+        """Take up to `size` PENDING rows of the kind that are due, the oldest first, for the lease.
         No two claims hold a row at once; a lease is measured by the ledger's own clock. `lanes` are
         those that `lead` gave; a ledger that gives all need not look at them."""
 
+    async def take(
+        self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
+    ) -> Claim | None:
+        """Claim the INVOCATION of an attempt by name, due or not, for as long as the lease. None:
+        there is none, it is not PENDING, or another holds it."""
+
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         """Until the answer is called, claim rows of this kind that come with commits of this ledger
-        object at once for the adopter, if it wants them. A shortcut, which a ledger may leave out:
-        `claim` finds every row that nobody was given."""
+        object at once for the adopter, if it wants them. There is one adopter for a kind. A
+        shortcut, which a ledger may leave out: `claim` finds every row that nobody was given. An
+        INVOCATION is never claimed in these ways."""
 
     async def release(self, claims: Sequence[Claim]) -> None:
         """Nobody tried to publish them: due at once. Claims that were lost are passed over."""
@@ -342,7 +349,7 @@ class Ledger(Protocol):
         that were lost are passed over."""
 
     async def discard(self, claims: Sequence[Claim]) -> None:
-        """Their jobs are gone: end the rows. Claims that were lost are passed over."""
+        """Nothing is left to do for them: end the rows. Claims that were lost are passed over."""
 
     async def directive(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
         """How the OUTBOX row of an attempt stands. A row that ended long ago may be gone."""
@@ -351,8 +358,8 @@ class Ledger(Protocol):
         """The counters that the limits look at."""
 
     async def backlog(self) -> dict[int, int]:
-        """How many directives of each lane are not published yet; lanes without any are left
-        out."""
+        """How many directives of each lane are not published yet, INVOCATIONs among them; lanes
+        without any are left out."""
 
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         """Dead letters, newest `first_at` first."""

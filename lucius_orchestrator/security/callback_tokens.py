@@ -68,17 +68,18 @@ class CallbackTokens:
         raise unauthenticated("the callback token is not valid")
 
 
-def load_or_create_key(path: Path) -> bytes:
-    """The key kept in a file; made by the first who asks, the same for all who ask later.
+def load_or_create_key(path: Path, use: str = "callback tokens") -> bytes:
+    """The key kept in a file; made by the first who asks, the same for all who ask later. `use` is
+    what it is for.
 
     A damaged file is UNAVAILABLE: to make another key would disown every token that is out.
     """
     try:
         key = _stored(path) or _created(path)
     except OSError as error:
-        raise _unavailable(path) from error
+        raise _unavailable(path, use) from error
     if len(key) != KEY_BYTES:
-        raise _unavailable(path)
+        raise _unavailable(path, use)
     return key
 
 
@@ -93,8 +94,8 @@ def _created(path: Path) -> bytes:
         return target.read_bytes()
 
 
-def _unavailable(path: Path) -> ContractError:
-    return ContractError(ErrorCode.UNAVAILABLE, f"{path} holds no key for callback tokens")
+def _unavailable(path: Path, use: str) -> ContractError:
+    return ContractError(ErrorCode.UNAVAILABLE, f"{path} holds no key for {use}")
 
 
 def _binding(job_id: str, step_id: str, attempt_no: int, lease_id: str) -> bytes:

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from lucius_azure.table_names import physical_name
 from lucius_contract.errors import ContractError
 from lucius_contract.refs import LOCAL_SCHEMES, RefPolicy, check_ref
-from lucius_settings.hosts import address_of, is_loopback
+from lucius_settings.hosts import HOST, address_of, is_loopback
 from lucius_settings.kinds import Kind, Refused, must, set_of
 from lucius_settings.secret import Secret
 
@@ -55,6 +55,21 @@ def _split(text: str, rule: str) -> SplitResult:
     if "@" in parts.netloc:
         raise Refused(f"carries a user name or a password; must be {rule}")
     return parts
+
+
+def _read_host_and_port(text: str) -> str:
+    try:
+        parts = urlsplit(f"//{text}")
+        HOST.read(parts.hostname or "")
+        is_whole = bool(parts.port) and parts.netloc == text and "@" not in text
+    except (Refused, ValueError) as error:
+        raise must(HOST_AND_PORT.rule, text) from error
+    if not is_whole:
+        raise must(HOST_AND_PORT.rule, text)
+    return text
+
+
+HOST_AND_PORT = Kind("a host and a port, as temporal.example:7233", _read_host_and_port)
 
 
 def _read_database(text: str) -> Secret:

@@ -164,8 +164,9 @@ REPLIES = (
         "LUCIUS_REPLY_VIA",
         "reply_via",
         one_of(*ReplyVia),
-        ReplyVia.HTTP,
+        None,
         "How services answer a directive, unless its protocol step says otherwise.",
+        unset="http; bus where Temporal drives new jobs",
     ),
     SettingInfo(
         "LUCIUS_CALLBACK_BASE_URL",

@@ -1,17 +1,7 @@
-"""Variables of parts that this release lacks, and of other programs."""
+"""Variables that change nothing, and those of other programs."""
 
 from lucius_settings.info import SettingInfo, Use
-from lucius_settings.kinds import TEXT, exactly
-
-ENGINE = (
-    SettingInfo(
-        "LUCIUS_TEMPORAL_ENABLED",
-        None,
-        exactly("off", "the Temporal engine is not part of this release"),
-        "off",
-        "Whether Temporal drives the jobs.",
-    ),
-)
+from lucius_settings.kinds import TEXT
 
 
 def _idle(variable: str, reason: str, secret: bool = False) -> SettingInfo:
@@ -19,16 +9,9 @@ def _idle(variable: str, reason: str, secret: bool = False) -> SettingInfo:
 
 
 _ONE_LEDGER = "Jobs and steps lie together in the ledger and have no tables of their own."
-_INVOKER = "Belongs to the invoker, which is not part of this release."
-_TEMPORAL = "Belongs to the Temporal engine, which is not part of this release."
 IDLE = (
     _idle("LUCIUS_JOBS_TABLE", _ONE_LEDGER),
     _idle("LUCIUS_STEPS_TABLE", _ONE_LEDGER),
-    _idle("LUCIUS_INVOKER_URL", _INVOKER),
-    _idle("LUCIUS_TEMPORAL_ADDRESS", _TEMPORAL),
-    _idle("LUCIUS_TEMPORAL_NAMESPACE", _TEMPORAL),
-    _idle("LUCIUS_TEMPORAL_TASK_QUEUE", _TEMPORAL),
-    _idle("LUCIUS_TEMPORAL_WORKFLOW_EXECUTION_TIMEOUT", _TEMPORAL),
 )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lucius_azure.table_names import physical_name
 from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES
+from lucius_orchestrator.domain.aggregate import ReplyVia
 from lucius_orchestrator.settings.settings import StorageBackend
 from lucius_settings.hosts import is_loopback
 from lucius_settings.problems import SettingProblem
@@ -43,6 +44,7 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
             "must not be set beside LUCIUS_APP_CONFIGURATION_CONNECTION: a key or an identity, not"
             " both",
         )
+    yield from _temporal_contradictions(values)
     yield from _token_contradictions(values)
     yield from _length_contradictions(values)
 
@@ -79,6 +81,17 @@ def _token_contradictions(values: Values) -> Iterator[SettingProblem]:
             )
 
 
+def _temporal_contradictions(values: Values) -> Iterator[SettingProblem]:
+    if values.get("temporal_tls") and not _given(values, "temporal_address"):
+        yield SettingProblem(
+            "LUCIUS_TEMPORAL_TLS", "is for a server that LUCIUS_TEMPORAL_ADDRESS names: set that"
+        )
+    if values.get("temporal_api_key") and not _given(values, "temporal_tls"):
+        yield SettingProblem(
+            "LUCIUS_TEMPORAL_API_KEY", "must not be sent in the clear: set LUCIUS_TEMPORAL_TLS=on"
+        )
+
+
 def _length_contradictions(values: Values) -> Iterator[SettingProblem]:
     lease, ceiling = values.get("step_policy.lease"), values.get("step_policy.ceiling")
     if lease and ceiling and lease > ceiling:
@@ -113,6 +126,13 @@ def in_vain(values: Values) -> Iterator[str]:
         )
     if values["webhook_keys"] and not values["webhook_hosts"]:
         yield "LUCIUS_WEBHOOK_KEYS changes nothing while LUCIUS_WEBHOOK_HOSTS is not set"
+    if values["temporal_address"] and (
+        values["temporal_port"] or values["temporal_ui_port"] is not None
+    ):
+        yield (
+            "LUCIUS_TEMPORAL_PORT and LUCIUS_TEMPORAL_UI_PORT change nothing while"
+            " LUCIUS_TEMPORAL_ADDRESS is set"
+        )
     yield from _registry_in_vain(values)
 
 
@@ -138,6 +158,7 @@ def completed(values: Values) -> Values:
         "api_keys_file": data_dir / "keys.json",
         "workspace_root": Path(abspath(data_dir), "workspace").as_uri(),
         "refs.schemes": LOCAL_SCHEMES if local else REMOTE_SCHEMES,
+        "reply_via": ReplyVia.BUS if values["temporal_enabled"] else ReplyVia.HTTP,
         "app_configuration_sentinel": f"{values['app_configuration_prefix']}sentinel",
     }
     return values | {field: value for field, value in derived.items() if values[field] is None}

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from lucius_contract.refs import RefPolicy
-from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
+from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, StepPolicy
 from lucius_settings.secret import Secret
 
 
@@ -79,6 +79,17 @@ class Settings:
     servicebus_connection: Secret | None
     servicebus_namespace: str | None
     bus_port: int
+    temporal_enabled: bool
+    temporal_address: str | None
+    temporal_namespace: str
+    temporal_task_queue: str
+    temporal_execution_timeout: timedelta | None
+    temporal_tls: bool
+    temporal_api_key: Secret | None
+    temporal_port: int
+    temporal_ui_port: int | None
+    invoker_url: str | None
+    invoker_keys: tuple[Secret, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -90,3 +101,13 @@ class Settings:
     def shares_bus(self) -> bool:
         """Whether the bus is one that other processes reach too, and not inside this one."""
         return self.servicebus_connection is not None or self.servicebus_namespace is not None
+
+    @property
+    def engine(self) -> Engine:
+        """Of new jobs."""
+        return Engine.TEMPORAL if self.temporal_enabled else Engine.LEDGER
+
+    @property
+    def knows_temporal(self) -> bool:
+        """Whether jobs that Temporal drives can go on: new ones are made, or earlier ones end."""
+        return self.temporal_enabled or self.temporal_address is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lucius_orchestrator.settings import bus, deployment, foreign, registry, work
+from lucius_orchestrator.settings import bus, deployment, foreign, registry, temporal, work
 from lucius_settings.info import SettingInfo
 
 GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
@@ -17,7 +17,7 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Times and tries": work.TRIES,
     "Logs": deployment.LOGS,
     "Bus": bus.BUS,
-    "Engine": foreign.ENGINE,
+    "Engine": temporal.ENGINE,
     "Accepted without effect": foreign.IDLE,
     "Of other programs": foreign.ELSEWHERE,
 }

@@ -59,6 +59,17 @@ class PostgresRows:
             if set_aside == 0:
                 return []
 
+    async def claim_named(
+        self, transaction: Transaction, topic: str, dedupe_key: str, lease: timedelta
+    ) -> Claimed | None:
+        """Take the row of a dedupe key, due or not, for as long as `lease`: for whoever knows which
+        message it wants. None: there is none, it has ended or may not be tried again, another holds
+        it, or an earlier row of its ordering key is pending or processing."""
+        named = {"topic": topic, "dedupe_key": dedupe_key, "lease": lease}
+        claim_no = next(self._claim_nos)
+        rows = await self._all(transaction, sql.CLAIM_NAMED, claim_no=claim_no, **named)
+        return Claimed(*rows[0]) if rows else None
+
     async def ack(self, transaction: Transaction, claims: Sequence[Claimed]) -> None:
         lost = await self._settle(transaction, sql.ACK, claims)
         await self._release_keys(transaction, [claim for claim in claims if claim.id not in lost])

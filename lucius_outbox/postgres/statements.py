@@ -15,6 +15,19 @@ SELECT id::text FROM unnest(%(ids)s::uuid[]) AS given (id)
 WHERE (SELECT count(*) FROM held) <> cardinality(%(ids)s::uuid[])
   AND id NOT IN (SELECT id FROM held)
 """
+_CLAIM_COLUMNS = """
+    m.id::text, m.namespace, m.topic, m.tenant_id, m.dedupe_key, m.ordering_key, m.payload,
+    m.attempts, m.reclaims, m.claim_no
+"""
+_TAKEN = f"""
+    attempts = m.attempts + (m.status = 'pending')::integer,
+    reclaims = m.reclaims + (m.status = 'processing')::integer,
+    claim_no = %(claim_no)s,
+    status = 'processing',
+    locked_by = %(worker)s::uuid,
+    locked_until = {_NOW} + %(lease)s,
+    updated_at = {_NOW}
+"""
 _DEAD_COLUMNS = """
     m.id::text, m.namespace, m.topic, m.tenant_id, m.dedupe_key, m.ordering_key, m.payload,
     m.attempts, m.reclaims, m.last_error, m.created_at
@@ -95,19 +108,12 @@ WITH expired AS (
     RETURNING id
 ), claimed AS (
     UPDATE lucius_outbox_messages AS m
-    SET attempts = m.attempts + (m.status = 'pending')::integer,
-        reclaims = m.reclaims + (m.status = 'processing')::integer,
-        claim_no = %(claim_no)s,
-        status = 'processing',
-        locked_by = %(worker)s::uuid,
-        locked_until = {_NOW} + %(lease)s,
-        updated_at = {_NOW}
+    SET {_TAKEN}
     WHERE m.id = ANY(ARRAY(
         SELECT id FROM expired UNION ALL SELECT id FROM due
         EXCEPT SELECT id FROM blocked
     ))
-    RETURNING m.id::text, m.namespace, m.topic, m.tenant_id, m.dedupe_key, m.ordering_key,
-              m.payload, m.attempts, m.reclaims, m.claim_no,
+    RETURNING {_CLAIM_COLUMNS},
               m.id IN (SELECT id FROM expired) AS reclaimed, m.locked_until, m.created_at,
               m.next_attempt_at, m.seq
 )
@@ -116,6 +122,30 @@ SELECT aside.count, claimed.id, namespace, topic, tenant_id, dedupe_key, orderin
 FROM (SELECT count(*) FROM set_aside) AS aside
 LEFT JOIN claimed ON true
 ORDER BY claimed.next_attempt_at, claimed.seq
+"""
+
+# Locked before it is judged: who waits for the lock judges the row as its holder has left it.
+CLAIM_NAMED = f"""
+WITH named AS (
+    SELECT id, topic, ordering_key, seq, status = 'processing' AS reclaimed
+    FROM lucius_outbox_messages
+    WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = %(dedupe_key)s
+      AND NOT waiting AND (
+        (status = 'pending' AND attempts < %(max_attempts)s)
+        OR (status = 'processing' AND locked_until < {_NOW} AND reclaims < %(max_reclaims)s)
+      )
+    FOR UPDATE
+)
+UPDATE lucius_outbox_messages AS m
+SET {_TAKEN}
+FROM named
+WHERE m.id = named.id AND NOT EXISTS (
+    SELECT FROM lucius_outbox_messages AS earlier
+    WHERE earlier.namespace = %(namespace)s AND earlier.topic = named.topic
+      AND earlier.ordering_key = named.ordering_key AND earlier.seq < named.seq
+      AND earlier.status IN ('pending', 'processing')
+)
+RETURNING {_CLAIM_COLUMNS}, named.reclaimed, m.locked_until, m.created_at
 """
 
 ACK = f"""
@@ -132,7 +162,7 @@ RELEASE = f"""
 WITH held AS (
     UPDATE lucius_outbox_messages AS m
     SET status = 'pending', locked_by = NULL, locked_until = NULL, attempts = m.attempts - 1,
-        updated_at = {_NOW}
+        next_attempt_at = least(m.next_attempt_at, {_NOW}), updated_at = {_NOW}
     WHERE {_THESE} AND {_HELD}
     RETURNING m.id
 )

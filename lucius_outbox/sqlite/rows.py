@@ -63,14 +63,21 @@ class SqliteRows:
         expired = (self.namespace, now, self._policy.max_reclaims, size)
         rows = _all(transaction, sql.EXPIRED, expired)
         rows += self._due(transaction, now, size - len(rows))
-        if not rows:
-            return []
-        until = now + lease // _MICROSECOND
-        seqs = json.dumps([row[_SEQ] for row in rows])
-        claim_no = next(self._claim_nos)
-        transaction.execute(sql.CLAIM, (claim_no, self.worker_id, until, now, seqs))
-        rows.sort(key=_ORDER)
-        return _claims(rows, claim_no, moment(until))
+        return self._take(transaction, rows, now, lease) if rows else []
+
+    def claim_named(
+        self, transaction: sqlite3.Connection, topic: str, dedupe_key: str, lease: timedelta
+    ) -> Claimed | None:
+        """Take the row of a dedupe key, due or not, for as long as `lease`: for whoever knows which
+        message it wants. None: there is none, it has ended or may not be tried again, another holds
+        it, or an earlier row of its ordering key is pending or processing."""
+        now, policy = self._now(), self._policy
+        name = (self.namespace, topic, dedupe_key)
+        rows = _all(transaction, sql.NAMED, (*name, policy.max_attempts, now, policy.max_reclaims))
+        if not rows or self._is_blocked(transaction, rows[0]):
+            return None
+        (claimed,) = self._take(transaction, rows, now, lease)
+        return claimed
 
     def enqueue_claimed(
         self, transaction: sqlite3.Connection, messages: Sequence[Message], lease: timedelta
@@ -183,6 +190,15 @@ class SqliteRows:
 
     def _now(self) -> int:
         return microseconds(self._clock())
+
+    def _take(
+        self, transaction: sqlite3.Connection, rows: list[Any], now: int, lease: timedelta
+    ) -> list[Claimed]:
+        until = now + lease // _MICROSECOND
+        seqs = json.dumps([row[_SEQ] for row in rows])
+        claim_no = next(self._claim_nos)
+        transaction.execute(sql.CLAIM, (claim_no, self.worker_id, until, now, seqs))
+        return _claims(sorted(rows, key=_ORDER), claim_no, moment(until))
 
     def _due(self, transaction: sqlite3.Connection, now: int, size: int) -> list[Any]:
         """Rows to claim. Those found behind an earlier row of their key are set aside until it

@@ -28,6 +28,14 @@ WHERE namespace = ? AND status = 'pending' AND waiting = 0 AND next_attempt_at <
 ORDER BY next_attempt_at, seq LIMIT ?
 """
 
+NAMED = f"""
+SELECT {_CLAIM_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_dedupe
+WHERE namespace = ? AND topic = ? AND dedupe_key = ? AND waiting = 0 AND (
+    (status = 'pending' AND attempts < ?)
+    OR (status = 'processing' AND locked_until < ? AND reclaims < ?)
+)
+"""
+
 CLAIM = """
 UPDATE lucius_outbox_messages
 SET attempts = attempts + (status = 'pending'), reclaims = reclaims + (status = 'processing'),
@@ -90,7 +98,7 @@ RETURNING {_DEAD_COLUMNS}
 RELEASE = f"""
 UPDATE lucius_outbox_messages
 SET status = 'pending', locked_by = NULL, locked_until = NULL, attempts = attempts - 1,
-    updated_at = ?
+    next_attempt_at = min(next_attempt_at, ?1), updated_at = ?1
 WHERE {_HELD}
 """
 

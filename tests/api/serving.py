@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 DEADLINE = 20  # seconds in which what must happen happens
 
@@ -24,7 +24,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(app: FastAPI) -> AsyncIterator[int]:
+async def served(app: ASGIApp) -> AsyncIterator[int]:
     """The port at which the application is served on this machine."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))  # its protocol is named: asyncio sets TCP_NODELAY only then

@@ -12,6 +12,7 @@ from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_contract.messages import Directive, Message, Reply
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.api import ApiLimits, ApiParts, Check, create_app
+from lucius_orchestrator.domain.directive import on_the_wire
 from lucius_orchestrator.engine.planning import PlanSettings
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
@@ -82,9 +83,10 @@ class Stage:
                 registry=self.registry,
                 authenticator=self.callers,
                 tokens=self.tokens,
-                plan=PlanSettings("az://workspace"),
+                plan=PlanSettings("az://workspace", engine=plane.drives),
                 refs=RefPolicy(),
                 check_webhooks=no_webhooks,
+                steering=plane.steering,
                 readiness=self._readiness,
                 metrics=lambda: b"lucius_jobs_submitted_total 1.0\n",
                 limits=limits,
@@ -122,6 +124,10 @@ class Stage:
         assert answer.status_code == 202, answer.text
         job_id: str = answer.json()["jobId"]
         return job_id
+
+    def moment(self, **ahead: float) -> str:
+        """As the API writes it."""
+        return on_the_wire(self.plane.clock() + timedelta(**ahead))
 
     async def reply(
         self, reply: Reply, attempt: Message | Directive | None = None

@@ -32,32 +32,32 @@ async def at_once(stage: Stage, bodies: list[dict[str, Any]]) -> list[httpx.Resp
 
 
 @pytest.mark.parametrize("members", [{}, {"idempotency_key": "k"}], ids=["content", "key"])
-async def test_twins_become_one_job(every_plane: Plane, members: dict[str, Any]) -> None:
-    answers = await at_once(Stage(every_plane), [OCR | members] * TWINS)
+async def test_twins_become_one_job(plane: Plane, members: dict[str, Any]) -> None:
+    answers = await at_once(Stage(plane), [OCR | members] * TWINS)
     assert Counter(answer.status_code for answer in answers) == {202: TWINS}
     bodies = [answer.json() for answer in answers]
-    assert [body["jobId"] for body in bodies] == await job_ids(every_plane.ledger) * TWINS
+    assert [body["jobId"] for body in bodies] == await job_ids(plane.ledger) * TWINS
     assert Counter(body["duplicate"] for body in bodies) == {False: 1, True: TWINS - 1}
 
 
-async def test_twins_of_one_result_are_applied_once(every_plane: Plane) -> None:
-    stage = Stage(every_plane)
-    given = await every_plane.working()
+async def test_twins_of_one_result_are_applied_once(plane: Plane) -> None:
+    stage = Stage(plane)
+    given = await plane.working()
     async with asyncio.timeout(DEADLINE):
         answers = await asyncio.gather(*(stage.reply(result(given)) for _ in range(TWINS)))
     verdicts = Counter(answer.json()["verdict"] for answer in answers)
     assert verdicts == {"APPLIED": 1, "DUPLICATE": TWINS - 1}
 
 
-async def test_a_limit_holds_against_a_crowd(every_plane: Plane) -> None:
-    stage = Stage(every_plane)
+async def test_a_limit_holds_against_a_crowd(plane: Plane) -> None:
+    stage = Stage(plane)
     stage.registry.current = configured(tenant=TenantConfig(max_inflight=LIMIT))
     distinct = [OCR | {"idempotency_key": str(number)} for number in range(10 * LIMIT)]
     answers = await at_once(stage, distinct)
     accepted = sum(answer.status_code == 202 for answer in answers)
     refused = [answer for answer in answers if answer.status_code != 202]
     assert {answer.json()["code"] for answer in refused} == {"TENANT_SATURATED"}
-    assert accepted == len(await job_ids(every_plane.ledger))
+    assert accepted == len(await job_ids(plane.ledger))
     assert accepted <= LIMIT
-    if every_plane.backend.counts_exactly:
+    if plane.backend.counts_exactly:
         assert accepted == LIMIT

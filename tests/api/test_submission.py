@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from lucius_contract.canonical import idempotency_hash
-from lucius_contract.states import JobState
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 from tests.api.stage import FOREIGN, Stage, code, pointers
 from tests.engine.plane import OCR, TENANT, TRACE, configured
@@ -27,7 +26,7 @@ async def test_a_request_is_accepted_once_its_job_is_committed(stage: Stage, pat
     assert answer.headers["location"] == here
     assert body == {
         "jobId": job_id,
-        "state": "DISPATCHING",
+        "state": stage.plane.new_state,
         "status": "QUEUED",
         "duplicate": False,
         "links": {
@@ -37,7 +36,7 @@ async def test_a_request_is_accepted_once_its_job_is_committed(stage: Stage, pat
             "stream": f"{here}/stream",
         },
     }
-    assert (await stage.plane.job(job_id)).state is JobState.DISPATCHING
+    assert (await stage.plane.job(job_id)).state == stage.plane.new_state
 
 
 async def test_the_same_request_again_is_its_duplicate(stage: Stage) -> None:

@@ -28,7 +28,7 @@ def deployed(
     """The API first: the others must know where services find it. `is_applied`: an operator has
     made the topology, so that no role finds it incomplete."""
     with ExitStack() as stack:
-        bus = stack.enter_context(running_bus(_folder(tmp_path, "bus"), "--data", "data"))
+        bus = stack.enter_context(running_bus(folder_in(tmp_path, "bus"), "--data", "data"))
         shared = {
             "LUCIUS_PORT": "0",
             "LUCIUS_SERVICEBUS_CONNECTION": bus.connection(),
@@ -39,7 +39,7 @@ def deployed(
             apply_topology(shared)
         roles: dict[str, Plane] = {}
         for role in ("api", "reconciler", "replies"):
-            folder = _folder(tmp_path, role)
+            folder = folder_in(tmp_path, role)
             roles[role] = stack.enter_context(running(folder, "serve", role, **shared))
             shared["LUCIUS_CALLBACK_BASE_URL"] = roles["api"].url
         yield bus, roles
@@ -50,7 +50,7 @@ def apply_topology(environ: dict[str, str]) -> None:
     subprocess.run(command, env={**os.environ, **environ}, check=True, capture_output=True)
 
 
-def _folder(parent: Path, name: str) -> Path:
+def folder_in(parent: Path, name: str) -> Path:
     folder = parent / name
     folder.mkdir()
     return folder

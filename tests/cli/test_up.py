@@ -260,18 +260,14 @@ def test_a_bus_that_the_environment_names_has_no_port_of_ours(tmp_path: Path) ->
     assert "--bus-port" in err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["up", "--engine", "temporal"],
-        ["serve", "invoker"],
-        ["serve", "worker"],
-    ],
-)
-def test_what_comes_later_says_so(shell: Shell, arguments: list[str]) -> None:
-    run = shell(*arguments)
+def test_ports_of_temporal_are_for_a_server_of_our_own(shell: Shell) -> None:
+    run = shell("up", "--temporal-ui-port", "0")
     assert (run.code, run.out) == (2, "")
-    assert "not part of this release" in run.err
+    assert "--engine temporal" in run.err
+    shell.export(LUCIUS_TEMPORAL_ADDRESS="temporal.example:7233")
+    run = shell("up", "--engine", "temporal", "--temporal-port", "0")
+    assert (run.code, run.out) == (2, "")
+    assert "the one that the environment names" in run.err
 
 
 @pytest.mark.parametrize(
@@ -282,6 +278,8 @@ def test_what_comes_later_says_so(shell: Shell, arguments: list[str]) -> None:
         ["up", "--engine", "steam"],
         ["up", "--port", "65536"],
         ["up", "--bus-port", "65536"],
+        ["up", "--temporal-port", "65536"],
+        ["demo", "--engine", "steam"],
     ],
 )
 def test_what_does_not_exist_is_wrong_usage(shell: Shell, arguments: list[str]) -> None:

@@ -1,7 +1,9 @@
 """The jobs of the crash test, and what must become of each."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+from lucius_bus.topology import Topology, lane_topology
 from lucius_contract.documents import Ref
 from lucius_contract.envelope import Envelope
 from lucius_contract.messages import Outcome
@@ -18,10 +20,11 @@ LIMIT = 300
 """Jobs in flight at a time."""
 
 SERVICES = ("first", "second", "third")
+LOCK = timedelta(seconds=3)
 
 
-def snapshot(patience: float = 1) -> Snapshot:
-    """`patience`: how many times as long everything may take."""
+def snapshot(patience: float = 1, limit: int = LIMIT) -> Snapshot:
+    """`patience`: how many times as long everything may take; `limit`: jobs in flight at a time."""
     policy = StepPolicy(
         ack_timeout=timedelta(seconds=3) * patience,
         lease=timedelta(seconds=6) * patience,
@@ -33,7 +36,7 @@ def snapshot(patience: float = 1) -> Snapshot:
     )
     steps = tuple(ProtocolStep(name.upper(), name, {"type": "object"}, policy) for name in SERVICES)
     protocol = ProtocolDefinition("crash", "1", "CRASH", (), steps)
-    return Snapshot({"crash": protocol}, {"CRASH": protocol}, {}, GlobalConfig(max_inflight=LIMIT))
+    return Snapshot({"crash": protocol}, {"CRASH": protocol}, {}, GlobalConfig(max_inflight=limit))
 
 
 def envelope(number: int) -> Envelope:
@@ -63,3 +66,14 @@ def outcome(number: int, step: str, attempt_no: int) -> Outcome:
 
 def expected(number: int) -> JobState:
     return JobState.FAILED_FINAL if number % 10 == 3 else JobState.SUCCEEDED
+
+
+def topology() -> Topology:
+    """With short locks, so that what a killed process held is soon received again."""
+    usual = lane_topology(SERVICES).topics
+    return Topology(
+        {
+            topic: tuple(replace(s, lock_duration=LOCK, max_delivery_count=100) for s in settings)
+            for topic, settings in usual.items()
+        }
+    )

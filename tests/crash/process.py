@@ -8,6 +8,7 @@ from datetime import timedelta
 from lucius_azure.storage import StorageAccount
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_orchestrator.bootstrap import Part, real_world, running
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_request
 from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
@@ -50,7 +51,9 @@ async def accepted(engine: LedgerEngine, request: Request) -> bool:
     return True
 
 
-async def submit_all(engine: LedgerEngine, jobs: int, protocols: Snapshot) -> None:
+async def submit_all(
+    engine: LedgerEngine, jobs: int, protocols: Snapshot, drives: Engine = Engine.LEDGER
+) -> None:
     """In an order of its own, so that the processes meet at some and not at others."""
     order = list(range(jobs))
     random.shuffle(order)
@@ -60,7 +63,7 @@ async def submit_all(engine: LedgerEngine, jobs: int, protocols: Snapshot) -> No
         request = plan_request(
             envelope(number),
             protocols,
-            PlanSettings("file:///workspace"),
+            PlanSettings("file:///workspace", engine=drives),
             correlation_id="crash",
             traceparent="00-" + "1" * 32 + "-" + "1" * 16 + "-01",
         )

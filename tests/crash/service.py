@@ -18,14 +18,19 @@ from tests.crash.jobs import SERVICES, outcome
 
 _IDENTITY = ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id", "correlation_id")
 
+Made = tuple[str, str, int]
+"""An attempt: job, step, number."""
+
 
 @dataclass
 class UnreliableService:
-    """`directives` counts the deliveries of each attempt, by job, step and attempt."""
+    """`directives` counts the deliveries of each attempt, by job, step and attempt; `names` are the
+    message ids and leases under which it came."""
 
     bus: MemoryBus
     chance: Random
-    directives: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
+    directives: dict[Made, int] = field(default_factory=lambda: defaultdict(int))
+    names: dict[Made, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -45,6 +50,7 @@ class UnreliableService:
         directive = pydantic_core.from_json(delivery.message.body)
         attempt = (directive["jobId"], directive["stepId"], directive["attempt_no"])
         self.directives[attempt] += 1
+        self.names[attempt].add((delivery.message.message_id, directive["lease_id"]))
         replies = [_ack(directive), _result(directive, self._number(directive))]
         if self.chance.random() < 0.3:
             replies += replies[self.chance.randrange(2) :]

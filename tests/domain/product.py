@@ -5,55 +5,73 @@ from collections.abc import Callable, Iterator
 from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Outcome
 from lucius_contract.states import OutboxState
-from lucius_orchestrator.domain.aggregate import StepPolicy
+from lucius_orchestrator.domain.aggregate import Engine, StepPolicy
 from tests.domain.scenario import Scenario
 
 FINAL, RETRY = Outcome.FAILED_FINAL, Outcome.FAILED_RETRY
 LAST_ATTEMPT = StepPolicy(max_attempts=1)
 
-
-def _working() -> Scenario:
-    return Scenario.new().submitted().sent().acked()
-
-
-def _second_step() -> Scenario:
-    return Scenario.new().submitted().succeeds()
+Situation = Callable[[Engine], Scenario]
+Happening = Callable[[Scenario], Scenario]
 
 
-SITUATIONS: dict[str, Callable[[], Scenario]] = {
-    "queued": lambda: Scenario.new(),
-    "first step dispatching": lambda: Scenario.new().submitted(),
-    "first step awaiting ACK": lambda: Scenario.new().submitted().sent(),
-    "first step never acknowledged": lambda: Scenario.new().submitted().sent().ack_timeout(),
-    "first step unpublished": lambda: Scenario.new().submitted().unpublishable(),
+def _new(engine: Engine, steps: int = 3, policy: StepPolicy | None = None) -> Scenario:
+    return Scenario.new(steps, policy, engine=engine)
+
+
+def _begun(engine: Engine, steps: int = 3, policy: StepPolicy | None = None) -> Scenario:
+    return _new(engine, steps, policy).begun()
+
+
+def _working(engine: Engine, steps: int = 3, policy: StepPolicy | None = None) -> Scenario:
+    return _begun(engine, steps, policy).sent().acked()
+
+
+def _second_step(engine: Engine) -> Scenario:
+    job = _begun(engine).succeeds()
+    return job if engine is Engine.LEDGER else job.opened()
+
+
+SITUATIONS: dict[str, Situation] = {
+    "queued": _new,
+    "first step dispatching": _begun,
+    "first step awaiting ACK": lambda e: _begun(e).sent(),
+    "first step never acknowledged": lambda e: _begun(e).sent().ack_timeout(),
+    "first step unpublished": lambda e: _begun(e).unpublishable(),
     "working": _working,
-    "working on the last step": lambda: Scenario.new(1).submitted().sent().acked(),
-    "working on the last attempt": lambda: Scenario.new(3, LAST_ATTEMPT).submitted().sent().acked(),
-    "failed, to be retried": lambda: _working().result(RETRY),
-    "lease expired, to be retried": lambda: _working().lease_expired(),
+    "working on the last step": lambda e: _working(e, 1),
+    "working on the last attempt": lambda e: _working(e, 3, LAST_ATTEMPT),
+    "failed, to be retried": lambda e: _working(e).result(RETRY),
+    "lease expired, to be retried": lambda e: _working(e).lease_expired(),
     "second step dispatching": _second_step,
-    "second step awaiting ACK": lambda: _second_step().sent(),
-    "second step never acknowledged": lambda: _second_step().sent().ack_timeout(),
-    "pausing, dispatching": lambda: Scenario.new().submitted().pause(),
-    "pausing, awaiting ACK": lambda: Scenario.new().submitted().sent().pause(),
-    "pausing, working": lambda: _working().pause(),
-    "pausing, working on the last step": lambda: Scenario.new(1).submitted().sent().acked().pause(),
-    "paused before the start": lambda: Scenario.new().pause(),
-    "paused between steps": lambda: _working().pause().result(),
-    "paused, never acknowledged": lambda: Scenario.new().submitted().sent().ack_timeout().pause(),
-    "cancelling, dispatching": lambda: Scenario.new().submitted().cancel(),
-    "cancelling, awaiting ACK": lambda: Scenario.new().submitted().sent().cancel(),
-    "cancelling, working": lambda: _working().cancel(),
-    "succeeded": lambda: Scenario.new(1).submitted().succeeds(),
-    "failed by its step": lambda: _working().result(FINAL),
-    "failed by its SLA": lambda: _working().sla_exceeded(),
-    "failed before it began": lambda: Scenario.new().sla_exceeded(),
-    "cancelled at once": lambda: Scenario.new().cancel(),
-    "cancelled after its step succeeded": lambda: _working().cancel().result(),
-    "cancelled after its step failed": lambda: _working().cancel().result(FINAL),
+    "second step awaiting ACK": lambda e: _second_step(e).sent(),
+    "second step never acknowledged": lambda e: _second_step(e).sent().ack_timeout(),
+    "pausing, dispatching": lambda e: _begun(e).pause(),
+    "pausing, awaiting ACK": lambda e: _begun(e).sent().pause(),
+    "pausing, working": lambda e: _working(e).pause(),
+    "pausing, working on the last step": lambda e: _working(e, 1).pause(),
+    "paused before the start": lambda e: _new(e).pause(),
+    "paused between steps": lambda e: _working(e).pause().result(),
+    "paused, never acknowledged": lambda e: _begun(e).sent().ack_timeout().pause(),
+    "cancelling, dispatching": lambda e: _begun(e).cancel(),
+    "cancelling, awaiting ACK": lambda e: _begun(e).sent().cancel(),
+    "cancelling, working": lambda e: _working(e).cancel(),
+    "succeeded": lambda e: _begun(e, 1).succeeds(),
+    "failed by its step": lambda e: _working(e).result(FINAL),
+    "failed by its SLA": lambda e: _working(e).sla_exceeded(),
+    "failed before it began": lambda e: _new(e).sla_exceeded(),
+    "cancelled at once": lambda e: _new(e).cancel(),
+    "cancelled after its step succeeded": lambda e: _working(e).cancel().result(),
+    "cancelled after its step failed": lambda e: _working(e).cancel().result(FINAL),
 }
 
-HAPPENINGS: dict[str, Callable[[Scenario], Scenario]] = {
+BETWEEN_ATTEMPTS: dict[str, Situation] = {
+    "first step to be opened, resumed": lambda e: _new(e).submitted().pause().resume(),
+    "second step to be opened": lambda e: _working(e).result(),
+}
+"""Only a job that waits for its workflow can be in these."""
+
+HAPPENINGS: dict[str, Happening] = {
     "submitted": lambda s: s.submitted(),
     "outbox sent": lambda s: s.sent(),
     "outbox failed": lambda s: s.unpublishable(),
@@ -78,18 +96,31 @@ HAPPENINGS: dict[str, Callable[[Scenario], Scenario]] = {
     "resume": lambda s: s.resume(),
 }
 
+OF_WORKFLOWS: dict[str, Happening] = {
+    "attempt opened": lambda s: s.opened(),
+    "attempt opened, too early": lambda s: s.happens(s.opening()),
+    "attempt opened again": lambda s: s.opened(
+        attempt_no=s.identity()[1], lease_id=s.identity()[2]
+    ),
+    "attempt opened, other lease": lambda s: s.opened(attempt_no=s.active.attempt_no),
+    "attempt opened, one left out": lambda s: s.opened(attempt_no=s.active.attempt_no + 2),
+    "SLA exceeded, by a sweeper": lambda s: s.sla_exceeded("job_sla"),
+    "workflow lost": lambda s: s.workflow_lost(),
+}
+
 
 def _stale(scenario: Scenario, row: OutboxState) -> Scenario:
     """Where no attempt was made there is nothing to be stale."""
     return scenario.stale(row) if scenario.active.attempts else scenario
 
 
-def outcome_of(situation: str, happening: str) -> str:
-    """What happens, in words: `job/step`, then what the one who asked is told."""
-    scenario = SITUATIONS[situation]()
+def outcome_of(build: Situation, happening: Happening, engine: Engine) -> str:
+    """What happens, in words: `job/step`, then what the one who asked is told; of a job that waits
+    for its workflow also what that has to do, and what it is sent in order to know."""
+    scenario = build(engine)
     before, asked = scenario.states, len(scenario.decisions)
-    index = scenario.aggregate.job.current_step_index
-    HAPPENINGS[happening](scenario)
+    index, next_before = scenario.aggregate.job.current_step_index, scenario.next["action"]
+    happening(scenario)
     if len(scenario.decisions) == asked:
         return "-"
     decision = scenario.last
@@ -98,13 +129,36 @@ def outcome_of(situation: str, happening: str) -> str:
     if scenario.aggregate.job.current_step_index != index:
         moved += f", next {scenario.active.state}"
     told = decision.verdict or (decision.refusal.code if decision.refusal else None)
-    return f"{moved} {told}" if told else moved
+    said = f"{moved} {told}" if told else moved
+    return said if engine is Engine.LEDGER else said + _of_workflow(scenario, next_before)
+
+
+def _of_workflow(scenario: Scenario, before: str) -> str:
+    action = scenario.next["action"]
+    words = [f"{before} -> {action}"] if action != before else []
+    words += [f"{row.kind} {row.body.get('signal', '')}".rstrip() for row in scenario.last.outbox]
+    return f" [{', '.join(words)}]" if words else ""
 
 
 def table() -> Iterator[str]:
     """The whole product as text, one block a situation, one line a happening."""
     for situation, build in SITUATIONS.items():
-        job, step = build().states
-        yield f"{situation} [{job}/{step}]"
-        for happening in HAPPENINGS:
-            yield f"    {happening:<28} {outcome_of(situation, happening)}"
+        yield _headline(situation, build, Engine.LEDGER)
+        for name, happening in HAPPENINGS.items():
+            yield f"    {name:<28} {outcome_of(build, happening, Engine.LEDGER)}"
+
+
+def temporal_table() -> Iterator[str]:
+    """The same of jobs that Temporal drives, without what is as in the other table."""
+    for situation, build in (SITUATIONS | BETWEEN_ATTEMPTS).items():
+        yield _headline(situation, build, Engine.TEMPORAL)
+        for name, happening in (HAPPENINGS | OF_WORKFLOWS).items():
+            outcome = outcome_of(build, happening, Engine.TEMPORAL)
+            in_both = situation in SITUATIONS and name in HAPPENINGS
+            if not in_both or outcome != outcome_of(build, happening, Engine.LEDGER):
+                yield f"    {name:<28} {outcome}"
+
+
+def _headline(situation: str, build: Situation, engine: Engine) -> str:
+    job, step = build(engine).states
+    return f"{situation} [{job}/{step}]"

@@ -10,14 +10,22 @@ from lucius_contract.ids import new_lease_id
 from lucius_contract.messages import Outcome
 from lucius_contract.routing import DecisionSource, Mode, ModeDecision, route
 from lucius_contract.states import JobState, OutboxState, StepState
-from lucius_orchestrator.domain.aggregate import Aggregate, Step, StepPolicy
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Step, StepPolicy
 from lucius_orchestrator.domain.creation import JobPlan, StepPlan, new_job
 from lucius_orchestrator.domain.decide import decide
-from lucius_orchestrator.domain.decision import Decision, DirectiveRow, apply
+from lucius_orchestrator.domain.decision import (
+    Decision,
+    DirectiveRow,
+    OutboxKind,
+    OutboxRow,
+    WorkflowRow,
+    apply,
+)
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
     AckReceived,
     AckTimedOut,
+    AttemptOpened,
     CancelRequested,
     CeilingReached,
     DispatchStale,
@@ -34,7 +42,9 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
     SlaExceeded,
     Submitted,
+    WorkflowLost,
 )
+from lucius_orchestrator.domain.workflow import Next, what_next
 
 START = datetime(2026, 1, 27, 10, 0, tzinfo=UTC)
 TENANT = "acme"
@@ -71,6 +81,17 @@ def a_plan(steps: int = 3, policy: StepPolicy | None = None, **changes: Any) -> 
     return JobPlan(**(plan | changes))
 
 
+def later(one: Next, other: Next) -> Next:
+    """Whichever was said later: answers and signals overtake each other."""
+    return max(one, other, key=_said)
+
+
+def _said(following: Next) -> tuple[int, datetime]:
+    # Not the text: a whole second is written without a fraction and would sort after one.
+    expires_at = following["lease_expires_at"]
+    return following["seq"], datetime.fromisoformat(expires_at) if expires_at else START
+
+
 @dataclass
 class Scenario:
     aggregate: Aggregate
@@ -79,6 +100,11 @@ class Scenario:
     decisions: list[Decision] = field(default_factory=list)
     rows: dict[str, OutboxState] = field(default_factory=dict)
     directives: list[DirectiveRow] = field(default_factory=list)
+
+    @classmethod
+    def driven(cls, steps: int = 3, policy: StepPolicy | None = None, **plan: Any) -> "Scenario":
+        """A job of which Temporal keeps the time."""
+        return cls.new(steps, policy, engine=Engine.TEMPORAL, **plan)
 
     @classmethod
     def new(cls, steps: int = 3, policy: StepPolicy | None = None, **plan: Any) -> "Scenario":
@@ -110,15 +136,62 @@ class Scenario:
         self.aggregate = apply(self.aggregate, decision)
         self.decisions.append(decision)
         for row in decision.outbox:
-            assert row.outbox_id not in self.rows, "a second directive row for one attempt"
-            self.rows[row.outbox_id] = OutboxState.PENDING
-            self.directives.append(row)
+            self._enqueue(row)
         for mark in decision.marks:
             self.rows[mark.outbox_id] = mark.state
         return self
 
+    def _enqueue(self, row: OutboxRow) -> None:
+        assert row.outbox_id not in self.rows, "a second row of one name"
+        self.rows[row.outbox_id] = OutboxState.PENDING
+        if isinstance(row, DirectiveRow):
+            self.directives.append(row)
+
     def submitted(self) -> "Scenario":
         return self.happens(Submitted())
+
+    def begun(self) -> "Scenario":
+        """The first attempt is open, whoever opens it."""
+        self.submitted()
+        return self if self.active.attempts else self.opened()
+
+    def opening(self, **changes: Any) -> AttemptOpened:
+        """What the job's workflow asks for when it opens the next attempt."""
+        step = self.active
+        asked: dict[str, Any] = {
+            "step_id": step.step_id,
+            "attempt_no": step.attempt_no + 1,
+            "lease_id": f"{step.step_index + 1:016x}{step.attempt_no + 1:016x}",
+            "lease_expires_at": self.now + step.policy.dispatch_lease(),
+            "tenant_id": TENANT,
+        }
+        return AttemptOpened(**(asked | changes))
+
+    def opened(self, **changes: Any) -> "Scenario":
+        """Open the next attempt, once it is due."""
+        self.now = max(self.now, self.active.next_attempt_at or self.now)
+        return self.happens(self.opening(**changes))
+
+    def workflow_lost(self) -> "Scenario":
+        return self.happens(WorkflowLost("TERMINATED", "lost_workflows"))
+
+    def enqueued(self) -> DirectiveRow:
+        """The directive that is all that the last decision put into the outbox."""
+        (row,) = self.last.outbox
+        assert isinstance(row, DirectiveRow)
+        return row
+
+    def told(self) -> list[WorkflowRow]:
+        """The signals that came with the last decision."""
+        return [
+            row
+            for row in self.last.outbox
+            if isinstance(row, WorkflowRow) and row.kind is OutboxKind.SIGNAL
+        ]
+
+    @property
+    def next(self) -> Next:
+        return what_next(self.aggregate)
 
     def sent(self) -> "Scenario":
         return self.happens(OutboxSent(*self.identity()))
@@ -180,10 +253,10 @@ class Scenario:
         self.now = max(self.now, deadline)
         return self.happens(DispatchStale(*self.identity(), deadline, "stale_dispatch", row))
 
-    def sla_exceeded(self) -> "Scenario":
+    def sla_exceeded(self, by: str | None = None) -> "Scenario":
         deadline = self.aggregate.job.sla_deadline
         self.now = max(self.now, deadline)
-        return self.happens(SlaExceeded(deadline))
+        return self.happens(SlaExceeded(deadline, by))
 
     def _timer(
         self,

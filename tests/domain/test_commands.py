@@ -121,7 +121,7 @@ class TestResume:
     def test_the_next_step_is_dispatched(self) -> None:
         job = working().pause().result().resume()
         assert job.states == (JobState.IN_PROGRESS, StepState.DISPATCHING)
-        assert job.last.outbox[0].step_id == "step_02"
+        assert job.enqueued().step_id == "step_02"
 
     def test_a_job_that_runs_is_left_alone(self) -> None:
         assert working().resume().last is NOTHING

@@ -27,7 +27,7 @@ from tests.domain.scenario import ARTIFACT, START, Scenario, a_plan
 
 def test_the_body_is_a_valid_directive_of_this_attempt() -> None:
     job = Scenario.new().submitted()
-    (row,) = job.last.outbox
+    row = job.enqueued()
     directive = Directive.read(row.body)
     assert (directive.step_id, directive.attempt_no, directive.lease_id) == job.identity()
     assert directive.lease_expires_at == job.active.lease_expires_at == row.expires_at
@@ -37,14 +37,14 @@ def test_the_body_is_a_valid_directive_of_this_attempt() -> None:
 
 def test_a_row_says_where_it_goes_and_how_to_answer() -> None:
     policy = StepPolicy(reply_via=ReplyVia.BUS)
-    (row,) = Scenario.new(1, policy).submitted().last.outbox
+    row = Scenario.new(1, policy).submitted().enqueued()
     assert row.topic == "global-bus-p14"
     assert (row.partition_key, row.service) == ("acme", "ocr")
     assert row.reply_via is ReplyVia.BUS
 
 
 def test_its_properties_are_those_of_the_contract() -> None:
-    (row,) = Scenario.new().submitted().last.outbox
+    row = Scenario.new().submitted().enqueued()
     properties = directive_properties(row.body, row.service)
     assert {name: type(value) for name, value in properties.items()} == PROPERTY_TYPES
     assert (properties["service"], properties["lane"]) == ("ocr", 14)
@@ -74,13 +74,13 @@ def test_every_attempt_has_a_row_of_its_own_with_its_own_lease() -> None:
 
 def test_a_message_id_fits_the_bus() -> None:
     job = Scenario.new(job_id="job_" + "0" * 32).submitted()
-    assert len(job.last.outbox[0].message_id) <= 128
+    assert len(job.enqueued().message_id) <= 128
 
 
 def test_times_on_the_wire_are_utc_whatever_zone_the_clock_has() -> None:
     job = Scenario.new()
     job.now = job.now.astimezone(timezone(timedelta(hours=2)))
-    (row,) = job.submitted().last.outbox
+    row = job.submitted().enqueued()
     assert Directive.read(row.body).lease_expires_at == row.expires_at
 
 

@@ -25,9 +25,9 @@ from lucius_contract.states import (
     OutboxState,
     StepState,
 )
-from lucius_orchestrator.domain.aggregate import Aggregate, StepPolicy
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, StepPolicy
 from lucius_orchestrator.domain.decide import decide
-from lucius_orchestrator.domain.decision import apply
+from lucius_orchestrator.domain.decision import DirectiveRow, apply
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
     AckReceived,
@@ -61,9 +61,11 @@ NEVER_MADE: list[Identity] = [("step_01", 1, "forged"), ("step_02", 9, "forged")
 
 
 class CarelessWorld(RuleBasedStateMachine):
+    engine = Engine.LEDGER
+
     def __init__(self) -> None:
         super().__init__()
-        self.accept(Scenario.new())
+        self.accept(Scenario.new(engine=self.engine))
 
     def accept(self, job: Scenario) -> None:
         """A new job, of which nothing was seen yet."""
@@ -79,7 +81,8 @@ class CarelessWorld(RuleBasedStateMachine):
 
     @initialize(steps=st.integers(1, 3), max_attempts=st.integers(1, 4))
     def begin(self, steps: int, max_attempts: int) -> None:
-        self.accept(Scenario.new(steps, StepPolicy(max_attempts=max_attempts)))
+        policy = StepPolicy(max_attempts=max_attempts)
+        self.accept(Scenario.new(steps, policy, engine=self.engine))
 
     @precondition(lambda self: self.job.aggregate.job.state in TERMINAL_JOB_STATES)
     @rule(steps=st.integers(2, 3), max_attempts=st.integers(2, 4))
@@ -98,7 +101,8 @@ class CarelessWorld(RuleBasedStateMachine):
         self.history.append((event, self.job.now))
         self.recorded += len(self.job.last.events)
         for row in self.job.last.outbox:
-            self.identities.append((row.step_id, row.attempt_no, row.lease_id))
+            if isinstance(row, DirectiveRow):
+                self.identities.append((row.step_id, row.attempt_no, row.lease_id))
         # The SLA ends every job; its rule is its own, so that it does not end most of them early.
         self.timers += [t for t in armed(self.job.aggregate) if not isinstance(t, SlaExceeded)]
         if isinstance(event, ResultReceived) and self.job.verdict() is Verdict.APPLIED:
@@ -271,7 +275,9 @@ class CarelessWorld(RuleBasedStateMachine):
     def a_job_that_advances_has_something_to_wait_for(self) -> None:
         state, step = self.job.states
         if state in ADVANCING_JOB_STATES:
-            assert step in IN_FLIGHT_STEP_STATES or step is StepState.FAILED_RETRY
+            opened_by_another = self.engine is Engine.TEMPORAL and step is StepState.PENDING
+            waits = opened_by_another or step is StepState.FAILED_RETRY
+            assert step in IN_FLIGHT_STEP_STATES or waits
         if state in (JobState.PAUSING, JobState.CANCELLING):
             assert step in IN_FLIGHT_STEP_STATES
         if state is JobState.PAUSED:

@@ -6,7 +6,7 @@ import pytest
 
 from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.states import OutboxState, StepState
-from lucius_orchestrator.domain.aggregate import Engine, evolve
+from lucius_orchestrator.domain.aggregate import evolve
 from lucius_orchestrator.domain.decide import decide
 from lucius_orchestrator.domain.decision import Decision, apply, merged_decision
 from lucius_orchestrator.domain.draft import Fresh
@@ -110,11 +110,6 @@ def test_a_deadline_that_is_missing_is_none() -> None:
     damaged = evolve(job.active, {"ack_deadline": None})
     broken = type(job.aggregate)(job.aggregate.job, (damaged, *job.aggregate.steps[1:]))
     assert [due.kind for due in deadlines(broken)] == [TimerKind.SLA]
-
-
-def test_jobs_of_another_engine_have_no_deadlines_here() -> None:
-    job = Scenario.new(engine=Engine.TEMPORAL).submitted()
-    assert next_due(job.aggregate) is None
 
 
 def test_decisions_that_are_merged_change_the_same_as_one_after_the_other() -> None:

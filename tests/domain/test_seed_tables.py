@@ -21,7 +21,7 @@ class TestJobTable:
     def test_queued_to_dispatching_when_the_first_outbox_row_is_created(self) -> None:
         job = Scenario.new().submitted()
         assert job.states == (Job.DISPATCHING, Step.DISPATCHING)
-        assert [row.step_id for row in job.last.outbox] == ["step_01"]
+        assert job.enqueued().step_id == "step_01"
 
     def test_dispatching_to_in_progress_when_step_0_is_acknowledged(self) -> None:
         assert Scenario.new().submitted().sent().acked().states[0] is Job.IN_PROGRESS

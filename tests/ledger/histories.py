@@ -19,9 +19,9 @@ from hypothesis.stateful import (
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.messages import Outcome
 from lucius_contract.routing import Mode
-from lucius_contract.states import TERMINAL_JOB_STATES
-from lucius_orchestrator.domain.aggregate import StepPolicy
-from lucius_orchestrator.domain.decision import Decision
+from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, StepPolicy
+from lucius_orchestrator.domain.decision import Decision, DirectiveRow, OutboxKind
 from lucius_orchestrator.domain.events import (
     AckReceived,
     CancelRequested,
@@ -33,6 +33,7 @@ from lucius_orchestrator.domain.events import (
     PauseRequested,
     ResumeRequested,
     SlaExceeded,
+    WorkflowLost,
 )
 from lucius_orchestrator.domain.timers import armed, next_due
 from lucius_orchestrator.ports.ledger import (
@@ -47,7 +48,7 @@ from lucius_orchestrator.ports.ledger import (
     Stored,
 )
 from tests.ledger.backends import Backend, Clock
-from tests.ledger.jobs import DIRECTIVE, MANY, Story, Submission, World
+from tests.ledger.jobs import MANY, Story, Submission, World
 from tests.ledger.model import Holder, Model, Row
 from tests.ledger.test_claims_at_birth import Nursery
 from tests.ledger.test_dead_letters import a_letter
@@ -69,6 +70,10 @@ class Held(NamedTuple):
     claim: Claim
 
 
+def is_of_a_workflow(aggregate: Aggregate) -> bool:
+    return aggregate.job.engine is Engine.TEMPORAL
+
+
 class Histories(RuleBasedStateMachine):
     open_backend: Opener
 
@@ -87,7 +92,8 @@ class Histories(RuleBasedStateMachine):
         self.ledgers: list[Ledger] = [self.backend.ledger, self.run(self.backend.reopen())]
         self.world = World(self.backend.ledger, self.clock)
         self.nursery = Nursery(room=0)
-        self.ledgers[0].adopt(DIRECTIVE, LEASE, self.nursery)
+        for kind in OutboxKind:
+            self.ledgers[0].adopt(kind, LEASE, self.nursery)
 
     def teardown(self) -> None:
         if hasattr(self, "backend"):
@@ -120,14 +126,15 @@ class Histories(RuleBasedStateMachine):
     def keep_what_was_adopted(self) -> None:
         holder = (0, next(self.claim_numbers))
         for claim in self.nursery.taken:
+            assert claim.kind is not OutboxKind.INVOCATION
             self.keep(holder, claim)
         self.nursery.taken.clear()
 
     def keep(self, holder: Holder, claim: Claim) -> None:
         row = self.model.rows[claim.row.outbox_id]
-        assert row.claimable(self.clock.now)
-        assert claim.tries == row.tries
-        assert on_the_wire(claim.row) == on_the_wire(row.directive)
+        assert row.free(self.clock.now)
+        assert (claim.kind, claim.tries) == (row.row.kind, row.tries)
+        assert on_the_wire(claim.row) == on_the_wire(row.row)
         row.holder, row.until = holder, self.clock.now + LEASE
         self.held.append(Held(holder, claim))
 
@@ -139,6 +146,7 @@ class Histories(RuleBasedStateMachine):
         content=CONTENTS,
         limits=LIMITS,
         steps=st.integers(1, 2),
+        engine=st.sampled_from(Engine),
     )
     def create(self, process: int, entry: str | None, limits: Limits, **fields: Any) -> None:
         self.clock.advance(seconds=1)
@@ -245,14 +253,41 @@ class Histories(RuleBasedStateMachine):
         assert stored.timer == next_due(stored.aggregate)
         self.stored[job_id][-1] = stored
 
-    @rule(process=PROCESSES)
-    def claim(self, process: int) -> None:
+    @precondition(lambda self: any(map(is_of_a_workflow, self.model.live.values())))
+    @rule(data=st.data(), process=PROCESSES, is_lost=st.booleans())
+    def workflow(self, data: st.DataObject, process: int, is_lost: bool) -> None:
+        """Opens the next attempt, or was lost and is started again."""
+        live = [k for k, v in sorted(self.model.live.items()) if is_of_a_workflow(v)]
+        story = self.story(data.draw(st.sampled_from(live)), process)
+        due_at = story.aggregate.active.next_attempt_at
+        self.clock.now = max(self.clock.now, due_at or self.clock.now)
+        self.happens(story, WorkflowLost("CLOSED", "reconciler") if is_lost else story.opening())
+
+    @precondition(lambda self: self.model.directives())
+    @rule(data=st.data(), process=PROCESSES)
+    def take(self, data: st.DataObject, process: int) -> None:
+        """By name, due or not: but no directive of the ledger's own."""
+        directives = self.model.directives()
+        name = data.draw(st.sampled_from(sorted(directives)))
+        is_there = directives[name].row.kind is OutboxKind.INVOCATION
+        is_free = is_there and directives[name].free(self.clock.now)
+        claim = self.run(self.ledgers[process].take(*name, LEASE))
+        assert (claim is not None) == is_free
+        if claim is not None:
+            self.keep((process, next(self.claim_numbers)), claim)
+
+    @rule(process=PROCESSES, kind=st.sampled_from(OutboxKind))
+    def claim(self, process: int, kind: OutboxKind) -> None:
         now, number = self.clock.now, next(self.claim_numbers)
-        claims = self.run(self.ledgers[process].claim(DIRECTIVE, MANY, LEASE))
+        claims = self.run(self.ledgers[process].claim(kind, MANY, LEASE))
         orphans = [claim for claim in claims if claim.job_id not in self.model.jobs]
         self.run(self.ledgers[process].discard(orphans))
         claims = [claim for claim in claims if claim.job_id in self.model.jobs]
-        expected = {k: row for k, row in self.model.rows.items() if row.claimable(now)}
+        expected = {
+            k: row
+            for k, row in self.model.rows.items()
+            if row.row.kind is kind is not OutboxKind.INVOCATION and row.claimable(now)
+        }
         assert sorted(claim.row.outbox_id for claim in claims) == sorted(expected)
         for claim in claims:
             self.keep((process, number), claim)
@@ -290,8 +325,14 @@ class Histories(RuleBasedStateMachine):
         kind=st.sampled_from([OutboxSent, OutboxSent, OutboxFailed, OutboxSuperseded]),
     )
     def publish(self, data: st.DataObject, kind: type[OutboxSent]) -> None:
+        """Or tell a workflow: that changes nothing of the job."""
         held, row = self.draw_held(data)
         if row is None or self.in_doubt(held, row):
+            return
+        if not isinstance(held.claim.row, DirectiveRow):
+            self.run(self.ledgers[held.holder[0]].discard([held.claim]))
+            if row.is_held_by(held.holder):
+                row.state = OutboxState.SENT
             return
         directive = held.claim.row
         event = kind(directive.step_id, directive.attempt_no, directive.lease_id)

@@ -20,12 +20,14 @@ from lucius_orchestrator.domain.decision import (
     Decision,
     DirectiveRow,
     OutboxKind,
+    OutboxRow,
     apply,
     merged_decision,
 )
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
     AckReceived,
+    AttemptOpened,
     CancelRequested,
     Event,
     HeartbeatReceived,
@@ -39,6 +41,7 @@ from lucius_orchestrator.domain.events import (
     Timer,
 )
 from lucius_orchestrator.domain.timers import armed
+from lucius_orchestrator.domain.workflow import Action, what_next
 from lucius_orchestrator.ports.ledger import (
     Claim,
     Created,
@@ -55,7 +58,8 @@ TENANT = "acme"
 CONTENT = "c" * 64
 LEASE = timedelta(seconds=30)
 MANY = 1000
-DIRECTIVE = OutboxKind.DIRECTIVE
+DIRECTIVE, INVOCATION = OutboxKind.DIRECTIVE, OutboxKind.INVOCATION
+START, SIGNAL = OutboxKind.START, OutboxKind.SIGNAL
 Pair = tuple[Ledger, Ledger]
 TimerType = TypeVar("TimerType", bound=Timer)
 
@@ -75,7 +79,11 @@ class Story:
     clock: Clock
     stored: Stored
     trail: list[AuditEvent] = field(default_factory=list)
-    directives: list[DirectiveRow] = field(default_factory=list)
+    rows: list[OutboxRow] = field(default_factory=list)
+
+    @property
+    def directives(self) -> list[DirectiveRow]:
+        return [row for row in self.rows if isinstance(row, DirectiveRow)]
 
     @property
     def aggregate(self) -> Aggregate:
@@ -113,7 +121,7 @@ class Story:
         self.stored = await self.ledger.commit(self.stored, decision, claim)
         assert self.aggregate == expected
         self.trail += decision.events
-        self.directives += decision.outbox
+        self.rows += decision.outbox
 
     async def happens(self, event: Event, claim: Claim | None = None) -> Decision:
         decision = self.decide(event)
@@ -140,9 +148,27 @@ class Story:
         identity = (*self.identity, self.job.tenant_id)
         return ResultReceived(*identity, outcome=outcome, digest="d" * 64, **fields)
 
+    def opening(self) -> AttemptOpened:
+        """What the workflow of the job asks for next, with a lease of its own."""
+        following = what_next(self.aggregate)
+        lease_id = new_lease_id((self.job.seq + 1).to_bytes(16))
+        ends = self.clock.now + timedelta(seconds=following["lease_seconds"])
+        identity = (following["stepId"], following["attempt_no"], lease_id)
+        return AttemptOpened(*identity, lease_expires_at=ends, tenant_id=self.job.tenant_id)
+
+    async def opened(self) -> Decision:
+        return await self.happens(self.opening())
+
+    async def taken(self, ledger: Ledger | None = None) -> Claim | None:
+        """The INVOCATION of the current attempt."""
+        step_id, attempt_no, _ = self.identity
+        return await (ledger or self.ledger).take(self.job_id, step_id, attempt_no, LEASE)
+
     async def succeeds(self) -> "Story":
         """Every step that is left; a RESULT implies the ACK and all before it."""
         while not self.ended:
+            if what_next(self.aggregate)["action"] == Action.OPEN:
+                await self.opened()
             await self.happens(self.result())
         return self
 
@@ -178,7 +204,9 @@ class Story:
         return await self.happens(timer)
 
     async def exceeds_its_sla(self) -> "Story":
-        await self.fires(SlaExceeded)
+        deadline = self.job.sla_deadline
+        self.clock.now = max(self.clock.now, deadline)
+        await self.happens(SlaExceeded(deadline))
         return self
 
 
@@ -226,8 +254,8 @@ class World:
         created = await self.submit(submission, limits)
         assert created.stored is not None, "the entry was there before"
         decision = submission.build(created.job_id).decision
-        trail, directives = list(decision.events), list(decision.outbox)
-        return Story(self.ledger, self.clock, created.stored, trail, directives)
+        trail, rows = list(decision.events), list(decision.outbox)
+        return Story(self.ledger, self.clock, created.stored, trail, rows)
 
     async def create_many(self, count: int, tenant: str = TENANT, **fields: Any) -> list[Story]:
         return [await self.create(tenant, **fields) for _ in range(count)]
@@ -237,8 +265,8 @@ class World:
     ) -> list[Claim]:
         return await self.ledger.claim(kind, size, lease)
 
-    async def claim_one(self) -> Claim:
-        (claim,) = await self.claim()
+    async def claim_one(self, kind: OutboxKind = DIRECTIVE) -> Claim:
+        (claim,) = await self.claim(kind=kind)
         return claim
 
 
@@ -246,6 +274,11 @@ def first_rows(aggregate: Aggregate, now: Any) -> NewJob:
     fresh = Fresh(new_lease_id(aggregate.job.job_id.encode()[-16:]))
     decision = decide(aggregate, Submitted(), now, fresh)
     return NewJob(apply(aggregate, decision), decision)
+
+
+def directive_of(claim: Claim) -> DirectiveRow:
+    assert isinstance(claim.row, DirectiveRow)
+    return claim.row
 
 
 def ids(stories: list[Story]) -> list[str]:

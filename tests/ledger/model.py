@@ -8,7 +8,13 @@ from typing import NamedTuple
 from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
 from lucius_contract.timeouts import DISPATCH_BACKOFF, delay_after
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
-from lucius_orchestrator.domain.decision import AuditEvent, Decision, DirectiveRow, apply
+from lucius_orchestrator.domain.decision import (
+    AuditEvent,
+    Decision,
+    DirectiveRow,
+    OutboxRow,
+    apply,
+)
 from lucius_orchestrator.domain.timers import next_due
 from lucius_orchestrator.ports.ledger import (
     DeadLetterRow,
@@ -30,7 +36,7 @@ class Row:
     """An OUTBOX row. Where between `earliest` and `due` it becomes due is the ledger's choice."""
 
     job_id: str
-    directive: DirectiveRow
+    row: OutboxRow
     earliest: datetime
     due: datetime
     state: OutboxState = OutboxState.PENDING
@@ -38,13 +44,11 @@ class Row:
     holder: Holder | None = None
     until: datetime | None = None
 
-    @property
-    def attempt(self) -> tuple[str, str, int]:
-        return self.job_id, self.directive.step_id, self.directive.attempt_no
-
     def claimable(self, now: datetime) -> bool:
-        free = self.until is None or self.until < now
-        return self.state is OutboxState.PENDING and self.due <= now and free
+        return self.due <= now and self.free(now)
+
+    def free(self, now: datetime) -> bool:
+        return self.state is OutboxState.PENDING and (self.until is None or self.until < now)
 
     def is_held_by(self, holder: Holder) -> bool:
         return self.state is OutboxState.PENDING and self.holder == holder
@@ -113,6 +117,13 @@ class Model:
                 row.state = mark.state
                 row.let_go()
 
+    def directives(self) -> dict[tuple[str, str, int], Row]:
+        return {
+            (row.job_id, row.row.step_id, row.row.attempt_no): row
+            for row in self.rows.values()
+            if isinstance(row.row, DirectiveRow)
+        }
+
     def remove(self, job_id: str) -> None:
         del self.jobs[job_id], self.events[job_id]
         self.entries = {k: entry for k, entry in self.entries.items() if entry.job_id != job_id}
@@ -140,10 +151,11 @@ class Model:
                 now = row.due + timedelta(microseconds=1)
         return now
 
-    def states_of(self, row: Row) -> list[OutboxState]:
+    def states_of(self, name: tuple[str, str, int], row: Row) -> list[OutboxState]:
         """A row that was sent under a lost claim and then found unwanted may be told as either."""
-        step = self.jobs[row.job_id].step(row.directive.step_id)
-        attempt = step.attempt(row.directive.attempt_no) if step else None
+        job_id, step_id, attempt_no = name
+        step = self.jobs[job_id].step(step_id)
+        attempt = step.attempt(attempt_no) if step else None
         was_sent = attempt is not None and attempt.sent_at is not None
         either = was_sent and row.state is OutboxState.SUPERSEDED
         return [OutboxState.SENT, row.state] if either else [row.state]
@@ -155,10 +167,11 @@ class Model:
         assert seen.dead_letters == self.dead_letters
         assert seen.ended == self.jobs.keys() - self.live.keys()
         assert seen.unsettled == {k for k, v in self.jobs.items() if v.job.state in UNSETTLED}
-        assert seen.directives.keys() == {row.attempt for row in self.rows.values()}
-        for row in self.rows.values():
-            shown = [DirectiveStatus(state, row.claimable(now)) for state in self.states_of(row)]
-            assert seen.directives[row.attempt] in shown
+        assert seen.directives.keys() == self.directives().keys()
+        for name, row in self.directives().items():
+            states = self.states_of(name, row)
+            shown = [DirectiveStatus(state, row.claimable(now)) for state in states]
+            assert seen.directives[name] in shown
         for job_id, aggregate in self.live.items():
             deadline = next_due(aggregate)
             assert deadline is not None

@@ -1,7 +1,7 @@
 """What must be true of the rows of a table ledger: at every moment, and after a repair."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from lucius_contract.routing import Mode
 from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
@@ -26,9 +26,10 @@ async def places(tables: Tables, table: str) -> set[Place]:
 
 
 class Rows:
-    """All partitions of jobs, as they are now."""
+    """All partitions of jobs, as they are now. What workflows were told is known by who told it:
+    nothing in the partition says so."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[Row], told: Collection[str] = ()) -> None:
         self.heads = {row.partition: row for row in rows if row.key == JOB and "job" in row.values}
         self.tombstones = {
             row.partition for row in rows if row.key == JOB and "job" not in row.values
@@ -41,10 +42,11 @@ class Rows:
             if row.partition not in self.heads and row.key[:4] in ("EVEN", "JOB!", "OUTB")
         ]
         self._rows = rows
+        self._told = told
 
     @classmethod
-    async def read(cls, tables: Tables) -> "Rows":
-        return cls(await rows_of(tables, JOBS))
+    async def read(cls, tables: Tables, told: Collection[str] = ()) -> "Rows":
+        return cls(await rows_of(tables, JOBS), told)
 
     @property
     def jobs(self) -> dict[str, Job]:
@@ -62,19 +64,21 @@ class Rows:
 
     @property
     def pending(self) -> set[Place]:
-        return {
-            row.values["pending"]
-            for row in self.outbox
-            if row.values["state"] is OutboxState.PENDING and row.partition in self.heads
-        }
+        return {row.values["pending"] for row in self._unsent}
 
     @property
-    def unpublished(self) -> set[str]:
-        return {
-            row.values["row"].outbox_id
+    def unsent(self) -> set[str]:
+        return {row.values["row"].outbox_id for row in self._unsent}
+
+    @property
+    def _unsent(self) -> list[Row]:
+        return [
+            row
             for row in self.outbox
-            if row.values["pending"] in self.pending
-        }
+            if row.values.get("state", OutboxState.PENDING) is OutboxState.PENDING
+            and row.values["row"].outbox_id not in self._told
+            and row.partition in self.heads
+        ]
 
     @property
     def ended(self) -> set[Place]:
@@ -137,9 +141,9 @@ async def webhooks(tables: Tables, *, announced: bool = False) -> set[str]:
     return {row.key.split("!", 2)[2] for row in wanted}
 
 
-async def never_too_little(tables: Tables) -> None:
+async def never_too_little(tables: Tables, told: Collection[str] = ()) -> None:
     """Holds between any two calls of any writers."""
-    rows = await Rows.read(tables)
+    rows = await Rows.read(tables, told)
     assert rows.leashes <= await places(tables, indexes.TIMERS)
     assert rows.pending <= await places(tables, indexes.PENDING)
     assert rows.listed <= await places(tables, indexes.JOBLIST)
@@ -151,10 +155,10 @@ async def never_too_little(tables: Tables) -> None:
     await _slots_are_counted(tables)
 
 
-async def never_too_little_while_jobs_stay(tables: Tables) -> None:
+async def never_too_little_while_jobs_stay(tables: Tables, told: Collection[str] = ()) -> None:
     """What holds as long as no removal is under way, which begins with the entry, and nobody
     delivers webhooks."""
-    await never_too_little(tables)
+    await never_too_little(tables, told)
     rows = await Rows.read(tables)
     assert not rows.orphans
     assert rows.ended <= await places(tables, indexes.ENDED)
@@ -162,10 +166,10 @@ async def never_too_little_while_jobs_stay(tables: Tables) -> None:
     assert rows.webhooks <= await webhooks(tables), "an end that nobody is told"
 
 
-async def nothing_too_much(tables: Tables) -> None:
+async def nothing_too_much(tables: Tables, told: Collection[str] = ()) -> None:
     """Holds after a repair, if no writer is under way."""
-    await never_too_little_while_jobs_stay(tables)
-    rows = await Rows.read(tables)
+    await never_too_little_while_jobs_stay(tables, told)
+    rows = await Rows.read(tables, told)
     assert rows.leashes == await places(tables, indexes.TIMERS)
     assert rows.pending == await places(tables, indexes.PENDING)
     assert rows.listed == await places(tables, indexes.JOBLIST)

@@ -17,10 +17,11 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Operation,
     Tables,
 )
+from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.domain.timers import TimerKind, next_due
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError, Stored
 from tests.ledger.backends import Clock
-from tests.ledger.jobs import MANY, TENANT, World
+from tests.ledger.jobs import LEASE, MANY, TENANT, World
 from tests.ledger.tables_soundness import (
     Check,
     Rows,
@@ -50,6 +51,7 @@ class Store:
         self.clock = Clock()
         self.tables = tables or MemoryTables()
         self.ledger = self.process()
+        self.told: set[str] = set()
         self.world = World(self.ledger, self.clock)
 
     def process(self, before: Hook | None = None, grace: timedelta = timedelta()) -> TableLedger:
@@ -61,13 +63,26 @@ class Store:
         found = [await self.ledger.load(job.job_id) for job in wanted]
         return [stored for stored in found if stored is not None]
 
+    async def sendable(self) -> set[str]:
+        """What can be claimed or taken once every lease is over."""
+        self.clock.advance(seconds=31)
+        claims = [claim for kind in OutboxKind for claim in await self.world.claim(kind=kind)]
+        attempts = [
+            (stored.aggregate.job.job_id, step.step_id, attempt.attempt_no)
+            for stored in await self.jobs()
+            for step in stored.aggregate.steps
+            for attempt in step.attempts
+        ]
+        taken = [await self.ledger.take(*attempt, LEASE) for attempt in attempts]
+        return {claim.row.outbox_id for claim in [*claims, *taken] if claim is not None}
+
     async def the_job(self) -> Stored:
         (stored,) = await self.jobs(TENANT)
         return stored
 
     async def mended(self) -> None:
         await self.ledger.repair(MANY)
-        await nothing_too_much(self.tables)
+        await nothing_too_much(self.tables, self.told)
         assert await self.ledger.repair(MANY) == []
 
 

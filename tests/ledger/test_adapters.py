@@ -2,9 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES
+from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
+from lucius_orchestrator.domain.aggregate import Engine
+from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.domain.timers import TimerKind
 from lucius_orchestrator.ports.ledger import (
     DeadLetterQuery,
@@ -13,6 +20,8 @@ from lucius_orchestrator.ports.ledger import (
     LedgerUnavailable,
     Limits,
 )
+from lucius_outbox import ReplayForbidden
+from lucius_outbox.sqlite import SqliteStore
 from tests.ledger.backends import Backend, adapters_in_the_suite, adapters_in_the_tree
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, World
 from tests.ledger.test_dead_letters import UNREADABLE
@@ -57,6 +66,7 @@ VERBS: dict[str, Callable[[Ledger, World], Awaitable[object]]] = {
     "due": lambda ledger, _: ledger.due(list(TimerKind), LATER, 1),
     "ended": lambda ledger, _: ledger.ended(LATER, 1),
     "claim": lambda ledger, _: ledger.claim(DIRECTIVE, 1, LEASE),
+    "take": lambda ledger, _: ledger.take("job_1", "step_01", 1, LEASE),
     "directive": lambda ledger, _: ledger.directive("job_1", "step_01", 1),
     "in_flight": lambda ledger, _: ledger.in_flight(TENANT),
     "backlog": lambda ledger, _: ledger.backlog(),
@@ -89,8 +99,9 @@ async def test_a_store_that_is_well_needs_no_repair(ledger: Ledger, world: World
     assert_unchanged(before, await view(ledger))
 
 
-async def test_a_listener_is_woken_by_commits_that_bring_directives(
-    ledger: Ledger, world: World
+@pytest.mark.parametrize("engine", Engine)
+async def test_a_listener_is_woken_by_commits_that_bring_something_to_send(
+    ledger: Ledger, world: World, engine: Engine
 ) -> None:
     """It may miss some, and may wake for nothing at first: more come until it woke thrice."""
     woken = asyncio.Event()
@@ -100,7 +111,7 @@ async def test_a_listener_is_woken_by_commits_that_bring_directives(
             for _ in range(3):
                 woken.clear()
                 while not woken.is_set():
-                    await world.create()
+                    await world.create(engine=engine)
                     await asyncio.wait([listening], timeout=0.05)
                     assert not listening.done()
     finally:
@@ -118,3 +129,14 @@ async def test_a_ledger_can_be_closed_while_it_is_listened_to(backend: Backend) 
         listening.cancel()
         (ended,) = await asyncio.gather(listening, return_exceptions=True)
     assert isinstance(ended, asyncio.CancelledError | LedgerUnavailable | None)
+
+
+async def test_rows_that_jobs_bring_are_never_replayed_by_hand(tmp_path: Path) -> None:
+    """Those of webhooks may be."""
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db")
+    await ledger.close()
+    for kind, namespace in NAMESPACES.items():
+        async with SqliteStore(tmp_path / "ledger.db", namespace) as store:
+            may_be = kind is OutboxKind.WEBHOOK
+            with nullcontext() if may_be else pytest.raises(ReplayForbidden):
+                await store.replay([str(UUID(int=1))], by="ada", reason="please")

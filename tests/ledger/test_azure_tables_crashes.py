@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lucius_orchestrator.adapters.ledger.tables.store import Tables
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.ports.ledger import Conflict, Stored
 from tests.azurite import Azurite
 from tests.ledger.azure_stage import Account
@@ -37,7 +38,7 @@ async def at_the_end(_: Tables) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_a_directive_that_was_committed_is_claimed_whoever_died(
+async def test_a_row_that_was_committed_can_be_sent_whoever_died(
     account: Account, name: str
 ) -> None:
     outcomes = []
@@ -45,16 +46,15 @@ async def test_a_directive_that_was_committed_is_claimed_whoever_died(
         store, stored = scene.store, await scene.store.the_job()
         done = stored.aggregate != scene.job.aggregate
         outcomes.append(done)
-        store.clock.advance(seconds=31)
-        claimed = {claim.row.outbox_id for claim in await store.world.claim()}
-        assert claimed == (await Rows.read(store.tables)).unpublished
-        assert not done or {row.outbox_id for row in scene.decision.outbox} <= claimed
+        sendable = await store.sendable()
+        assert sendable == (await Rows.read(store.tables)).unsent
+        assert not done or {row.outbox_id for row in scene.decision.outbox} <= sendable
         await check_whole(store, stored)
         await store.mended()
     assert set(outcomes) == {True, False}
 
 
-@pytest.mark.parametrize("name", ["the next directive", "the end"])
+@pytest.mark.parametrize("name", ["the next directive", "an invocation and a signal", "the end"])
 async def test_a_writer_that_stalled_while_others_repaired_conflicts_or_has_succeeded(
     account: Account, name: str
 ) -> None:
@@ -72,7 +72,9 @@ async def test_a_writer_that_stalled_while_others_repaired_conflicts_or_has_succ
         assert {type(answer) for _, answer in ends} == {Stored, Conflict}
 
 
-@pytest.mark.parametrize("name", ["the next directive", "a directive that was sent", "the end"])
+@pytest.mark.parametrize(
+    "name", ["the next directive", "a directive that was sent", "a signal", "the end"]
+)
 async def test_a_writer_whose_answers_are_lost_has_made_its_commit(
     account: Account, name: str
 ) -> None:
@@ -84,12 +86,13 @@ async def test_a_writer_whose_answers_are_lost_has_made_its_commit(
         await scene.store.mended()
 
 
+@pytest.mark.parametrize("engine", Engine)
 async def test_a_creator_that_dies_leaves_a_whole_job_or_nothing_that_counts(
-    account: Account,
+    account: Account, engine: Engine
 ) -> None:
     async def a_creation() -> Scene:
         store = await account.new_store()
-        submission = store.world.submission(entry="key:a")
+        submission = store.world.submission(entry="key:a", engine=engine)
         return Scene(store, lambda ledger: ledger.create(*submission, ONE))
 
     outcomes = []
@@ -97,6 +100,7 @@ async def test_a_creator_that_dies_leaves_a_whole_job_or_nothing_that_counts(
         store = scene.store
         stored = await created(store)
         outcomes.append(stored is not None)
+        assert len(await store.sendable()) == (stored is not None)
         await store.mended()
         assert await created(store) == stored
         await submit_again(store)

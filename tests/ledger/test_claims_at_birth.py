@@ -7,11 +7,24 @@ import pytest
 
 from lucius_contract.messages import Outcome
 from lucius_contract.states import OutboxState
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.domain.events import RetryDue
 from lucius_orchestrator.ports.ledger import Claim, Conflict, DirectiveStatus, Limits, Saturated
 from tests.ledger.backends import Backend, Clock
-from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Pair, World, ids, together
+from tests.ledger.jobs import (
+    DIRECTIVE,
+    INVOCATION,
+    LEASE,
+    MANY,
+    SIGNAL,
+    START,
+    Pair,
+    Story,
+    World,
+    ids,
+    together,
+)
 from tests.ledger.view import on_the_wire
 
 
@@ -210,3 +223,131 @@ async def test_the_ledger_says_when_it_can_take_more(ledgers: Pair, world: World
         await asyncio.gather(*commits)
         await ledgers[0].ready()
     assert (await ledgers[1].in_flight()).total == 0
+
+
+async def a_workflow(world: World) -> Story:
+    """With a row of every kind that its engine has."""
+    job = await world.create(engine=Engine.TEMPORAL)
+    await job.opened()
+    await job.acked()
+    return job
+
+
+async def test_each_kind_has_an_adopter_of_its_own(backend: Backend, world: World) -> None:
+    nurseries = {kind: Nursery() for kind in OutboxKind}
+    for kind, nursery in nurseries.items():
+        world.ledger.adopt(kind, LEASE, nursery)
+    directive, workflow = await world.create(), await a_workflow(world)
+    for kind, nursery in nurseries.items():
+        assert {claim.kind for claim in nursery.taken} <= {kind}
+        claims = [*nursery.taken, *await world.claim(kind=kind)]
+        rows = [row for row in [*directive.rows, *workflow.rows] if row.kind is kind]
+        expected = [] if kind is INVOCATION else [row.outbox_id for row in rows]
+        assert [claim.row.outbox_id for claim in claims] == expected
+    assert await workflow.taken(await backend.reopen()) is not None
+
+
+async def test_an_adopted_row_of_a_workflow_is_a_claim_as_any_other(world: World) -> None:
+    nurseries = {kind: Nursery() for kind in (START, SIGNAL)}
+    for kind, nursery in nurseries.items():
+        world.ledger.adopt(kind, LEASE, nursery)
+    jobs = [await a_workflow(world) for _ in range(3)]
+    for kind, nursery in nurseries.items():
+        told, released, postponed = [*nursery.taken, *await world.claim(kind=kind)]
+        for claim, job in zip((told, released, postponed), jobs, strict=True):
+            (row,) = [row for row in job.rows if row.kind is kind]
+            assert on_the_wire(claim.row) == on_the_wire(row)
+            assert (claim.job_id, claim.tries) == (job.job_id, 0)
+        await world.ledger.discard([told])
+        await world.ledger.release([released])
+        await world.ledger.postpone([postponed], "away")
+        again = await world.claim_one(kind)
+        assert (again.job_id, again.tries) == (released.job_id, 0)
+        await world.ledger.discard([again])
+    world.clock.advance(seconds=34)
+    for kind in nurseries:
+        later = await world.claim_one(kind)
+        assert (later.job_id, later.tries) == (jobs[2].job_id, 1)
+
+
+async def test_an_adopted_start_is_held_for_its_lease(
+    backend: Backend, world: World, clock: Clock
+) -> None:
+    nursery = Nursery()
+    world.ledger.adopt(START, LEASE, nursery)
+    await world.create(engine=Engine.TEMPORAL)
+    (old,) = [*nursery.taken, *await world.claim(kind=START)]
+    await backend.ledger.close()
+    other = await backend.reopen()
+    clock.advance(seconds=29)
+    assert await other.claim(START, MANY, LEASE) == []
+    clock.advance(seconds=2)
+    (new,) = await other.claim(START, MANY, LEASE)
+    assert (new.row.outbox_id, new.tries) == (old.row.outbox_id, 0)
+
+
+async def test_the_end_of_one_adoption_leaves_the_others(world: World) -> None:
+    starts, signals = Nursery(), Nursery()
+    end = world.ledger.adopt(START, LEASE, starts)
+    world.ledger.adopt(SIGNAL, LEASE, signals)
+    end()
+    job = await a_workflow(world)
+    assert starts.taken == []
+    assert (await world.claim_one(START)).job_id == job.job_id
+    claims = [*signals.taken, *await world.claim(kind=SIGNAL)]
+    assert [claim.job_id for claim in claims] == [job.job_id]
+
+
+async def test_a_later_adopter_of_a_kind_takes_the_place_of_the_earlier(world: World) -> None:
+    earlier, later = Nursery(), Nursery()
+    end = world.ledger.adopt(START, LEASE, earlier)
+    world.ledger.adopt(START, LEASE, later)
+    end()
+    job = await world.create(engine=Engine.TEMPORAL)
+    claims = [*later.taken, *await world.claim(kind=START)]
+    assert earlier.taken == []
+    assert [claim.job_id for claim in claims] == [job.job_id]
+
+
+async def test_a_row_whose_adopter_left_meanwhile_is_found(world: World) -> None:
+    """After the lease at the latest."""
+
+    class Leaver(Nursery):
+        def wants(self) -> bool:
+            end()
+            return True
+
+    leaver = Leaver()
+    end = world.ledger.adopt(START, LEASE, leaver)
+    job = await world.create(engine=Engine.TEMPORAL)
+    assert leaver.taken == []
+    world.clock.advance(seconds=31)
+    assert (await world.claim_one(START)).job_id == job.job_id
+
+
+@pytest.fixture(params=["memory", "sqlite", "azure_tables"])
+def adopting(request: pytest.FixtureRequest) -> Backend:
+    """Where rows are adopted. PostgreSQL tells all processes, a moment later."""
+    backend: Backend = request.getfixturevalue(f"{request.param}_backend")
+    return backend
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+async def test_whoever_looks_for_rows_is_woken_for_those_that_were_not_adopted(
+    adopting: Backend, adopted: bool
+) -> None:
+    """And not for an INVOCATION, which nobody looks for."""
+    world, woken = World(adopting.ledger, adopting.clock), list[None]()
+    if adopted:
+        for kind in (START, SIGNAL):
+            world.ledger.adopt(kind, LEASE, Nursery())
+    listening = asyncio.create_task(world.ledger.listen(lambda: woken.append(None)))
+    await asyncio.sleep(0)
+    job = await world.create(engine=Engine.TEMPORAL)
+    assert len(woken) == (not adopted)
+    await job.opened()
+    assert len(woken) == (not adopted)
+    await job.acked()
+    assert len(woken) == 2 * (not adopted)
+    listening.cancel()
+    await asyncio.wait([listening])

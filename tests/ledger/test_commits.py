@@ -170,6 +170,7 @@ async def test_a_nul_in_a_request_is_in_its_directives_too(backend: Backend, wor
 async def test_values_are_read_back_as_what_they_are(backend: Backend, world: World) -> None:
     """Equal is not enough where code asks `is`."""
     job = await a_rich_job(world, engine=Engine.TEMPORAL)
+    await job.opened()
     await job.fails_for_now()
     stored = await (await backend.reopen()).load(job.job_id)
     assert stored is not None

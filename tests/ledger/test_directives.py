@@ -12,7 +12,18 @@ from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.domain.events import OutboxSent, OutboxSuperseded, RetryDue
 from lucius_orchestrator.ports.ledger import Claim, Conflict, DirectiveStatus, Ledger
 from tests.ledger.backends import Clock
-from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Pair, Story, World, ids, together
+from tests.ledger.jobs import (
+    DIRECTIVE,
+    LEASE,
+    MANY,
+    TENANT,
+    Pair,
+    Story,
+    World,
+    directive_of,
+    ids,
+    together,
+)
 from tests.ledger.view import on_the_wire
 
 FREE = DirectiveStatus(OutboxState.PENDING, claimable=True)
@@ -58,7 +69,7 @@ async def test_a_claim_carries_the_row_as_it_was_decided(ledger: Ledger, world: 
     assert (claim.job_id, claim.kind, claim.tries) == (job.job_id, DIRECTIVE, 0)
     assert on_the_wire(claim.row) == on_the_wire(job.directives[1])
     assert on_the_wire(claim.row).body["prior_artifacts"] == {"OCR": [artifacts[0]]}
-    assert claim.row.reply_via is job.directives[1].reply_via
+    assert directive_of(claim).reply_via is job.directives[1].reply_via
     assert claim.version in (None, job.stored.version)
 
 
@@ -209,7 +220,7 @@ async def test_each_attempt_has_a_row_of_its_own(ledger: Ledger, world: World) -
     await job.fires(RetryDue)
     assert await first_directive(ledger, job) == SENT
     assert await ledger.directive(job.job_id, "step_01", 2) == FREE
-    assert (await world.claim_one()).row.attempt_no == 2
+    assert directive_of(await world.claim_one()).attempt_no == 2
     assert await ledger.directive(job.job_id, "step_01", 3) is None
     assert await ledger.directive(job.job_id, "step_02", 1) is None
     assert await ledger.directive("job_nobody", "step_01", 1) is None

@@ -17,6 +17,7 @@ from lucius_contract.routing import Mode
 from lucius_contract.states import JobState
 from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.events import AckReceived, DispatchStale, HeartbeatReceived
 from lucius_orchestrator.ports.ledger import (
     Conflict,
@@ -40,6 +41,7 @@ from tests.ledger.view import LATER, job_ids, letters, view
 from tests.postgres import postgres_server
 
 _schemas = itertools.count(1)
+INVOCATIONS = {"namespace": "lucius.invocation", "topic": "t", "invocations": ["a", "b"]}
 NUL = "a\0b\x1a0c\x1a1\x1a"
 JOBS, SLOTS = "lucius_ledger_jobs", "lucius_ledger_in_flight"
 TABLES = {
@@ -218,7 +220,7 @@ async def test_an_entry_that_is_being_removed_can_be_used_again(
     job = await (await world.create(entry="key:a")).succeeds()
     remover = await database.connect()
     await remover.execute("BEGIN")
-    values = {"job_id": job.job_id, "version": job.stored.version}
+    values = {"job_id": job.job_id, "version": job.stored.version, **INVOCATIONS}
     await remover.execute(sql.REMOVE, values)
     again = world.submission(entry="key:a")
     async with waiting(database, remover, world.submit(again)) as answer:
@@ -454,6 +456,13 @@ async def test_a_listener_is_woken_by_what_other_processes_commit(
         await job.happens(job.result())  # the next step
         await woken.get()
         assert woken.empty()
+        workflow = await world.create(engine=Engine.TEMPORAL)
+        await woken.get()
+        await workflow.opened()  # whose directive nobody looks for
+        assert woken.empty()
+        await workflow.acked()
+        await woken.get()
+        assert woken.empty()
 
 
 async def test_listening_leaves_the_pool_to_the_verbs(database: Database, clock: Clock) -> None:
@@ -605,7 +614,7 @@ def _statements(job_id: str) -> list[tuple[str, Any]]:
         (sql.DUE, {"kinds": ["ACK", "SLA"], "before": START, "limit": 10}),
         (sql.UNSETTLED, [["PAUSING"], 10]),
         (sql.ENDED, [START, 10]),
-        (sql.REMOVE, {"job_id": job_id, "version": 1}),
+        (sql.REMOVE, {"job_id": job_id, "version": 1, **INVOCATIONS}),
         *((sql.jobs_page(tenant, True), page) for tenant in (True, False)),
         *((sql.jobs_page(tenant, False), page) for tenant in (True, False)),
     ]

@@ -13,13 +13,14 @@ from lucius_contract.routing import Mode
 from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.ports.ledger import (
     Created,
+    Ledger,
     LedgerUnavailable,
     Limits,
     Saturated,
     Scope,
     Stored,
 )
-from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Story
+from tests.ledger.jobs import LEASE, START, TENANT, Story
 from tests.ledger.tables_soundness import Rows, never_too_little, nothing_too_much
 from tests.ledger.tables_stage import (
     Crash,
@@ -35,6 +36,7 @@ from tests.ledger.tables_stage import (
     stall,
     stalls,
 )
+from tests.ledger.test_claims_at_birth import Nursery
 from tests.ledger.view import job_ids
 
 ONE = Limits(tenant=1)
@@ -60,11 +62,22 @@ async def a_helping_creation() -> Scene:
     return Scene(store, lambda ledger: ledger.create(*submission, ONE))
 
 
-async def a_creation_for_another_engine() -> Scene:
+async def a_creation_for_a_workflow() -> Scene:
     return await a_creation(Engine.TEMPORAL)
 
 
-CREATIONS = [a_creation, a_helping_creation, a_creation_for_another_engine]
+async def an_adopting_creation() -> Scene:
+    """By a process that starts the workflow too, as soon as it may."""
+    scene = await a_creation_for_a_workflow()
+
+    async def act(ledger: Ledger) -> object:
+        ledger.adopt(START, LEASE, Nursery())
+        return await scene.act(ledger)
+
+    return Scene(scene.store, act)
+
+
+CREATIONS = [a_creation, a_helping_creation, a_creation_for_a_workflow, an_adopting_creation]
 
 
 async def created(store: Store) -> Stored | None:
@@ -91,7 +104,9 @@ async def test_a_creator_that_dies_leaves_a_whole_job_or_nothing_that_counts(
         stored = await created(store)
         there = stored is not None
         outcomes.append(there)
-        assert len(await store.ledger.claim(DIRECTIVE, MANY, LEASE)) == 1 + there
+        sendable = await store.sendable()
+        assert len(sendable) == 1 + there, "the bystander's, and what makes the job go on"
+        assert sendable == (await Rows.read(store.tables)).unsent
         assert (await store.ledger.in_flight(TENANT)).tenant in ({1} if there else {0, 1})
         await store.mended()
         assert await created(store) == stored

@@ -8,8 +8,12 @@ import pytest
 
 from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
 from lucius_orchestrator.adapters.ledger.tables.store import Call
+from lucius_orchestrator.domain.aggregate import Engine
+from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.domain.events import OutboxSent, RetryDue
+from lucius_orchestrator.domain.workflow import Action, what_next
 from lucius_orchestrator.ports.ledger import (
+    Claim,
     Conflict,
     Ledger,
     LedgerUnavailable,
@@ -17,12 +21,15 @@ from lucius_orchestrator.ports.ledger import (
     Saturated,
     Stored,
 )
-from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story
+from tests.ledger.backends import START
+from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story, directive_of
 from tests.ledger.tables_soundness import Rows, never_too_little
 from tests.ledger.tables_stage import Store
+from tests.ledger.test_claims_at_birth import Nursery
 from tests.ledger.view import LATER, job_ids
 
 MOST = 3
+ENGINES = list(Engine)
 
 
 class Crowd:
@@ -36,16 +43,16 @@ class Crowd:
         for _turn in range(self.random.randrange(4)):
             await asyncio.sleep(0)
         assert len((await Rows.read(self.store.tables)).in_flight) <= MOST
-        await never_too_little(self.store.tables)
+        await never_too_little(self.store.tables, self.store.told)
 
     def process(self) -> TableLedger:
         return self.store.process(self.take_turns)
 
-    async def submit(self, key: str) -> None:
+    async def submit(self, key: str, ledger: Ledger | None = None) -> None:
         for _ in range(4):
-            submission = self.store.world.submission(entry=key)
+            submission = self.store.world.submission(entry=key, engine=self.random.choice(ENGINES))
             with suppress(Saturated, LedgerUnavailable):
-                await self.process().create(*submission, Limits(MOST, MOST, MOST))
+                await (ledger or self.process()).create(*submission, Limits(MOST, MOST, MOST))
                 return
 
     async def dispatch(self) -> None:
@@ -56,9 +63,24 @@ class Crowd:
                 if stored is None:
                     await ledger.discard([claim])
                     continue
-                identity = (claim.row.step_id, claim.row.attempt_no, claim.row.lease_id)
-                with suppress(Conflict):
-                    await self.story(ledger, stored).happens(OutboxSent(*identity), claim)
+                await self.publish(ledger, stored, claim)
+
+    async def publish(self, ledger: Ledger, stored: Stored, claim: Claim) -> None:
+        row = directive_of(claim)
+        sent = OutboxSent(row.step_id, row.attempt_no, row.lease_id)
+        with suppress(Conflict):
+            await self.story(ledger, stored).happens(sent, claim)
+
+    async def tell(self, kind: OutboxKind) -> None:
+        """What workflows are told, by a process that begins and ceases to adopt."""
+        ledger, nursery = self.process(), Nursery(room=2)
+        ledger.adopt(kind, LEASE, nursery)
+        for _ in range(6):
+            await self.submit(f"key:{self.random.randrange(4)}", ledger)
+            claims = [*nursery.taken, *await ledger.claim(kind, 2, LEASE)]
+            nursery.taken.clear()
+            self.store.told.update(claim.row.outbox_id for claim in claims)
+            await ledger.discard(claims)
 
     async def work(self) -> None:
         ledger = self.process()
@@ -73,9 +95,17 @@ class Crowd:
         story, chance = self.story(ledger, stored), self.random.random()
         if story.ended:
             await ledger.remove(stored)
+        elif what_next(story.aggregate)["action"] == Action.OPEN:
+            story.clock.now = max(story.clock.now, story.aggregate.active.next_attempt_at or START)
+            await story.opened()
+        elif story.job.engine is Engine.TEMPORAL and chance < 0.3:
+            claim = await story.taken(ledger)
+            if claim is not None:
+                await self.publish(ledger, stored, claim)
         elif chance < 0.2:
             await story.fails_for_now()
-            await story.fires(RetryDue)
+            if story.job.engine is Engine.LEDGER:
+                await story.fires(RetryDue)
         elif chance < 0.4:
             await ledger.reschedule(stored)
         elif chance < 0.8:
@@ -106,6 +136,7 @@ async def test_any_order_of_storage_calls_of_many_processes_is_sound(seed: int) 
     crowd = Crowd(seed)
     submissions = [crowd.submit(f"key:{number % 4}") for number in range(10)]
     others = [crowd.dispatch(), crowd.work(), crowd.work(), crowd.repair(), crowd.repair()]
+    others += [crowd.tell(kind) for kind in (OutboxKind.START, OutboxKind.SIGNAL)]
     async with asyncio.timeout(60):
         await asyncio.gather(*submissions, *others)
     await crowd.remove_all_that_ended()

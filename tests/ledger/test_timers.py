@@ -152,12 +152,23 @@ async def test_a_reschedule_may_name_a_moment_of_its_own(ledger: Ledger, world: 
     await job.succeeds()
 
 
-async def test_a_job_of_another_engine_has_no_timer(ledger: Ledger, world: World) -> None:
+async def test_a_job_of_a_workflow_has_a_timer_of_that_kind_alone(
+    ledger: Ledger, world: World
+) -> None:
     job = await world.create(engine=Engine.TEMPORAL)
-    await job.acked()
+    for life in (job.opened, job.acked, job.fails_for_now):
+        await life()
+        job.stored = await ledger.reschedule(job.stored)
+        due = timer_of(job)
+        assert due == next_due(job.aggregate)
+        assert due.kind is TimerKind.WORKFLOW
+        assert await ledger.load(job.job_id) == job.stored
+        assert await ledger.due(EVERY_KIND, due.at, MANY) == [(job.job_id, due)]
+        assert await ledger.due([TimerKind.WORKFLOW], due.at - TICK, MANY) == []
+        assert await due_ids(ledger, LATER, *(set(TimerKind) - {TimerKind.WORKFLOW})) == []
+    await job.exceeds_its_sla()
     assert job.stored.timer is None
-    assert await ledger.load(job.job_id) == job.stored
-    assert await ledger.due(EVERY_KIND, LATER, MANY) == []
+    assert await due_ids(ledger, LATER) == []
 
 
 @pytest.mark.parametrize("reschedule", [True, False])

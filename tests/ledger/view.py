@@ -10,7 +10,7 @@ import pydantic_core
 from lucius_contract.routing import Mode
 from lucius_contract.states import TERMINAL_JOB_STATES, JobState
 from lucius_orchestrator.domain.aggregate import Aggregate
-from lucius_orchestrator.domain.decision import AuditEvent, DirectiveRow
+from lucius_orchestrator.domain.decision import AuditEvent, OutboxRow
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     DeadLetterQuery,
@@ -119,6 +119,6 @@ async def counters(ledger: Ledger, tenants: Collection[str]) -> dict[str, int]:
     return {name: count for name, count in counted.items() if count}
 
 
-def on_the_wire(row: DirectiveRow) -> DirectiveRow:
+def on_the_wire(row: OutboxRow) -> OutboxRow:
     """A body is JSON, which knows no tuples."""
     return row._replace(body=json.loads(pydantic_core.to_json(row.body)))

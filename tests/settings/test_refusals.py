@@ -154,7 +154,27 @@ WRONG: dict[str, tuple[str, ...]] = {
     "LUCIUS_SERVICEBUS_LANES": ("8", "016", "sixteen"),
     "LUCIUS_SERVICEBUS_REPLY_PREFIX": ("replies-",),
     "LUCIUS_SERVICEBUS_REPLY_SUBSCRIPTION": ("mine",),
-    "LUCIUS_TEMPORAL_ENABLED": ("on", "true"),
+    "LUCIUS_TEMPORAL_ENABLED": ("true", "temporal"),
+    "LUCIUS_TEMPORAL_ADDRESS": (
+        "temporal",
+        ":7233",
+        "temporal:",
+        "temporal:0",
+        "temporal:70000",
+        "temporal:7233/",
+        "http://temporal:7233",
+        "user:word@temporal:7233",
+        "::1:7233",
+    ),
+    "LUCIUS_TEMPORAL_NAMESPACE": ("a b", "-a", "a" * 256),
+    "LUCIUS_TEMPORAL_TASK_QUEUE": ("a/b", ".a"),
+    "LUCIUS_TEMPORAL_WORKFLOW_EXECUTION_TIMEOUT": ("59", "1h", "-1"),
+    "LUCIUS_TEMPORAL_TLS": ("true",),
+    "LUCIUS_TEMPORAL_API_KEY": ("a b", "clé"),
+    "LUCIUS_TEMPORAL_PORT": (*WHOLE, "65536"),
+    "LUCIUS_TEMPORAL_UI_PORT": (*WHOLE, "65536"),
+    "LUCIUS_INVOKER_URL": ("invoker:8080", "ftp://invoker", "http://a:b@invoker", "http://i/?a"),
+    "LUCIUS_INVOKER_KEYS": ("short", f"{KEY},,{KEY}", ",".join([KEY] * 11)),
 }
 CASES = [(info, text) for info in READ for text in WRONG.get(info.variable, ())]
 
@@ -203,9 +223,9 @@ def test_what_cannot_be_printed_is_refused_everywhere(info: SettingInfo, strange
             "must be 16, got '8': the contract fixes it for everybody on the bus",
         ),
         (
-            "LUCIUS_TEMPORAL_ENABLED",
-            "on",
-            "must be off, got 'on': the Temporal engine is not part of this release",
+            "LUCIUS_TEMPORAL_ADDRESS",
+            "temporal",
+            "must be a host and a port, as temporal.example:7233, got 'temporal'",
         ),
         (
             "LUCIUS_SERVICEBUS_CONNECTION",

@@ -20,6 +20,7 @@ CONFIGURATION = {
     "LUCIUS_APP_CONFIGURATION_CONNECTION": "Endpoint=https://lucius.azconfig.io;Id=a;"
     "Secret=YSBrZXk="
 }
+TEMPORAL = {"LUCIUS_TEMPORAL_ADDRESS": "temporal.example:7233"}
 EVERYWHERE = {"LUCIUS_HOST": "0.0.0.0"}  # noqa: S104
 
 
@@ -105,6 +106,17 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
             },
         ),
         (
+            {"LUCIUS_TEMPORAL_TLS": "on"},
+            {"LUCIUS_TEMPORAL_TLS": "is for a server that LUCIUS_TEMPORAL_ADDRESS names: set that"},
+        ),
+        (
+            TEMPORAL | {"LUCIUS_TEMPORAL_API_KEY": "key"},
+            {
+                "LUCIUS_TEMPORAL_API_KEY": "must not be sent in the clear: set"
+                " LUCIUS_TEMPORAL_TLS=on"
+            },
+        ),
+        (
             {"LUCIUS_LEASE_SECONDS": "7201"},
             {
                 "LUCIUS_LEASE_SECONDS": "is longer than LUCIUS_STEP_RESULT_TIMEOUT_SECONDS; it must"
@@ -135,6 +147,8 @@ def test_what_does_not_go_together_is_refused(
         {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"},
         CONFIGURATION | {"LUCIUS_APP_CONFIGURATION_LABEL": "prod"},
         {"LUCIUS_APP_CONFIGURATION_ENDPOINT": "https://lucius.azconfig.io"},
+        TEMPORAL | {"LUCIUS_TEMPORAL_TLS": "on", "LUCIUS_TEMPORAL_API_KEY": "key"},
+        {"LUCIUS_TEMPORAL_ENABLED": "on", "LUCIUS_TEMPORAL_UI_PORT": "0"},
     ],
     ids=lambda environ: "+".join(environ),
 )
@@ -201,6 +215,11 @@ def test_a_wrong_value_was_set_all_the_same(environ: Mapping[str, str], wrong: s
             "LUCIUS_APP_CONFIGURATION_LABEL and LUCIUS_APP_CONFIGURATION_SENTINEL change nothing"
             " while LUCIUS_APP_CONFIGURATION_CONNECTION or LUCIUS_APP_CONFIGURATION_ENDPOINT is not"
             " set",
+        ),
+        (
+            TEMPORAL | {"LUCIUS_TEMPORAL_UI_PORT": "0"},
+            "LUCIUS_TEMPORAL_PORT and LUCIUS_TEMPORAL_UI_PORT change nothing while"
+            " LUCIUS_TEMPORAL_ADDRESS is set",
         ),
         (
             {"LUCIUS_STORAGE_BACKND": "postgres"},

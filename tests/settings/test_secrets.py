@@ -30,11 +30,19 @@ GOOD = {
     f"SharedAccessKey={WORD}",
     "LUCIUS_APP_CONFIGURATION_CONNECTION": "Endpoint=https://lucius.azconfig.io;Id=root;"
     f"Secret={WORD}aa",
+    "LUCIUS_TEMPORAL_ADDRESS": "temporal.example:7233",
+    "LUCIUS_TEMPORAL_TLS": "on",
+    "LUCIUS_TEMPORAL_API_KEY": WORD,
+    "LUCIUS_INVOKER_KEYS": KEYS,
     "LUCIUS_BUS_KEYS": f"root={WORD}",
     "LUCIUS_API_KEY": f"lk_{WORD}",
     "LUCIUS_DATABASE_URI": f"postgresql://lucius:{WORD}@db/lucius",
 }
 BAD = {
+    "LUCIUS_TEMPORAL_ADDRESS": f"lucius:{WORD}@temporal:7233",
+    "LUCIUS_TEMPORAL_API_KEY": f"Bearer {WORD}",
+    "LUCIUS_INVOKER_URL": f"https://lucius:{WORD}@invoker",
+    "LUCIUS_INVOKER_KEYS": WORD,
     "LUCIUS_TABLE_CONNECTION": f"AccountKey={WORD}",
     "LUCIUS_TABLE_ENDPOINT": f"AccountName=lucius;AccountKey={WORD}",
     "LUCIUS_DATABASE_URL": f"mysql://lucius:{WORD}@db/lucius",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES, RefPolicy
-from lucius_orchestrator.domain.aggregate import ReplyVia, StepPolicy
+from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, StepPolicy
 from lucius_orchestrator.settings import (
     SETTINGS,
     LogFormat,
@@ -86,6 +86,17 @@ def test_nothing_set_is_one_machine_for_itself(
         servicebus_connection=None,
         servicebus_namespace=None,
         bus_port=5672,
+        temporal_enabled=False,
+        temporal_address=None,
+        temporal_namespace="default",
+        temporal_task_queue="lucius",
+        temporal_execution_timeout=None,
+        temporal_tls=False,
+        temporal_api_key=None,
+        temporal_port=0,
+        temporal_ui_port=None,
+        invoker_url=None,
+        invoker_keys=(),
         warnings=(),
     )
 
@@ -153,6 +164,17 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_SERVICEBUS_CONNECTION": (CONNECTION, Secret(CONNECTION)),
     "LUCIUS_SERVICEBUS_NAMESPACE": ("bus.servicebus.windows.net", "bus.servicebus.windows.net"),
     "LUCIUS_BUS_PORT": ("0", 0),
+    "LUCIUS_TEMPORAL_ENABLED": ("on", True),
+    "LUCIUS_TEMPORAL_ADDRESS": ("[::1]:7233", "[::1]:7233"),
+    "LUCIUS_TEMPORAL_NAMESPACE": ("lucius.a2dd6", "lucius.a2dd6"),
+    "LUCIUS_TEMPORAL_TASK_QUEUE": ("lucius-2", "lucius-2"),
+    "LUCIUS_TEMPORAL_WORKFLOW_EXECUTION_TIMEOUT": ("172800", timedelta(days=2)),
+    "LUCIUS_TEMPORAL_TLS": ("on", True),
+    "LUCIUS_TEMPORAL_API_KEY": ("eyJ.a-b_c=", Secret("eyJ.a-b_c=")),
+    "LUCIUS_TEMPORAL_PORT": ("7234", 7234),
+    "LUCIUS_TEMPORAL_UI_PORT": ("0", 0),
+    "LUCIUS_INVOKER_URL": ("http://invoker:8080/", "http://invoker:8080"),
+    "LUCIUS_INVOKER_KEYS": (f"{KEY},{OLD_KEY}", (Secret(KEY), Secret(OLD_KEY))),
 }
 NOT_WITH_THE_OTHERS = (
     "LUCIUS_SERVICEBUS_NAMESPACE",
@@ -263,6 +285,28 @@ def test_the_way_of_replying_is_part_of_the_policy_of_steps() -> None:
     assert load_settings({"LUCIUS_REPLY_VIA": "bus"}).step_policy == StepPolicy(
         reply_via=ReplyVia.BUS
     )
+
+
+def test_services_answer_over_the_bus_where_temporal_drives_new_jobs_unless_it_is_set() -> None:
+    enabled = {"LUCIUS_TEMPORAL_ENABLED": "on"}
+    assert load_settings(enabled).step_policy.reply_via is ReplyVia.BUS
+    said = load_settings(enabled | {"LUCIUS_REPLY_VIA": "http"})
+    assert (said.reply_via, said.step_policy.reply_via) == (ReplyVia.HTTP, ReplyVia.HTTP)
+
+
+@pytest.mark.parametrize(
+    ("environ", "engine", "knows_temporal"),
+    [
+        ({}, Engine.LEDGER, False),
+        ({"LUCIUS_TEMPORAL_ENABLED": "on"}, Engine.TEMPORAL, True),
+        ({"LUCIUS_TEMPORAL_ADDRESS": "temporal:7233"}, Engine.LEDGER, True),
+    ],
+)
+def test_a_server_that_is_named_drives_its_jobs_on_when_new_ones_have_another_engine(
+    environ: Mapping[str, str], engine: Engine, knows_temporal: bool
+) -> None:
+    settings = load_settings(environ)
+    assert (settings.engine, settings.knows_temporal) == (engine, knows_temporal)
 
 
 def test_what_is_fixed_may_be_said() -> None:

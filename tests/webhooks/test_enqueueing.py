@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lucius_contract.errors import ErrorCode
-from lucius_orchestrator.adapters.ledger.postgres.directives import NAMESPACES as ON_POSTGRES
-from lucius_orchestrator.adapters.ledger.sqlite.directives import NAMESPACES as ON_SQLITE
+from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES
 from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.ports.ledger import Conflict
 from lucius_orchestrator.ports.webhooks import NAMESPACE, host_of
@@ -133,7 +132,7 @@ async def test_an_end_is_told_though_its_job_was_removed_long_ago(stage: Stage) 
 
 
 def test_the_ledgers_prune_the_namespace_of_webhooks() -> None:
-    assert ON_POSTGRES[OutboxKind.WEBHOOK] == ON_SQLITE[OutboxKind.WEBHOOK] == NAMESPACE
+    assert NAMESPACES[OutboxKind.WEBHOOK] == NAMESPACE
 
 
 @pytest.mark.parametrize(

@@ -16,21 +16,17 @@ from pydantic import TypeAdapter
 
 from lucius_contract.audit import EventType
 from lucius_contract.routing import Route
-from lucius_contract.states import JobState, OutboxState, StepState
+from lucius_contract.states import JobState, StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain.aggregate import (
     Aggregate,
     Attempt,
     Engine,
     Job,
-    ReplyVia,
     Step,
     StepPolicy,
 )
-from lucius_orchestrator.domain.decision import AuditEvent, DirectiveRow, JobChanges, StepChanges
-from lucius_orchestrator.domain.directive import outbox_id
-from lucius_orchestrator.ports.ledger import DirectiveStatus
-from lucius_outbox.message import JsonText
+from lucius_orchestrator.domain.decision import AuditEvent, JobChanges, StepChanges
 
 JOB_COLUMNS = tuple(JobChanges.__annotations__)
 STEP_COLUMNS = tuple(StepChanges.__annotations__)
@@ -171,48 +167,6 @@ def step_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Step:
     return Step(**plan, **decoded)
 
 
-def directive_payload(row: DirectiveRow) -> dict[str, Any]:
-    """What the outbox keeps of a directive; the rest stands in its body."""
-    # As text: what PostgreSQL's jsonb refuses, a NUL character, is allowed in payloads.
-    return {**_around(row), "body": to_json(row.body)}
-
-
-def directive_text(row: DirectiveRow) -> JsonText:
-    """The same, for an outbox that keeps text."""
-    return JsonText(f'{to_json(_around(row))[:-1]},"body":{to_json(row.body)}}}')
-
-
-def _around(row: DirectiveRow) -> dict[str, Any]:
-    return {
-        "service": row.service,
-        "partition_key": row.partition_key,
-        "message_id": row.message_id,
-        "reply_via": row.reply_via.value,
-        "created_at": row.created_at.isoformat(),
-        "expires_at": row.expires_at.isoformat(),
-    }
-
-
-def directive_of(topic: str, payload: Mapping[str, Any]) -> DirectiveRow:
-    body = payload["body"]
-    if isinstance(body, str):
-        body = pydantic_core.from_json(body)
-    return DirectiveRow(
-        outbox_id(body["jobId"], body["stepId"], body["attempt_no"]),
-        body["stepId"],
-        body["attempt_no"],
-        body["lease_id"],
-        payload["service"],
-        topic,
-        payload["partition_key"],
-        payload["message_id"],
-        body,
-        ReplyVia(payload["reply_via"]),
-        datetime.fromisoformat(payload["created_at"]),
-        datetime.fromisoformat(payload["expires_at"]),
-    )
-
-
 def _known(stored: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: stored[name] for name in names if name in stored}
 
@@ -236,10 +190,3 @@ def _attempt(stored: Sequence[Any], route: Route) -> Attempt:
     outcome = attempt.outcome and StepState(attempt.outcome)
     ended_by = attempt.ended_by and StepTrigger(attempt.ended_by)
     return attempt._replace(outcome=outcome, ended_by=ended_by, **times)
-
-
-def as_seen_by(attempt: Attempt, status: DirectiveStatus) -> DirectiveStatus:
-    """The outbox knows only that a row is done with; it was sent if the attempt says so."""
-    if status.state is OutboxState.SENT and attempt.sent_at is None:
-        return status._replace(state=OutboxState.SUPERSEDED)
-    return status

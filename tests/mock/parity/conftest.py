@@ -9,13 +9,14 @@ import pytest
 import pytest_asyncio
 
 from tests.mock.parity.mock_target import mock_target
-from tests.mock.parity.orchestrator_target import orchestrator_target
+from tests.mock.parity.orchestrator_target import invoker_target, orchestrator_target
 from tests.mock.parity.service import BusService, Service
 from tests.mock.parity.target import DEADLINE, Target
 
 TARGETS: dict[str, Callable[[Path], AbstractAsyncContextManager[Target]]] = {
     "mock": mock_target,
     "orchestrator": orchestrator_target,
+    "invoker": invoker_target,
 }
 
 

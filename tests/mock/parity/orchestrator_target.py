@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import count
@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from lucius_bus.port import BusMessage, BusUnavailable, Unpublished
 from lucius_bus.topology import lane_topology
+from lucius_contract.errors import ContractError
 from lucius_contract.messages import CallbackUrls, Directive, parse_directive
 from lucius_contract.refs import RefPolicy
 from lucius_contract.routing import directive_topic, lane_of
@@ -24,10 +25,15 @@ from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.api import ApiParts, Check, create_app
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
-from lucius_orchestrator.domain.aggregate import ReplyVia, Step
+from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, Step
+from lucius_orchestrator.domain.workflow import Next, TimerName
 from lucius_orchestrator.engine.engine import LedgerEngine, World
 from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.engine.steering import Steering
+from lucius_orchestrator.invoker.desk import DeskSettings, InvokerDesk
 from lucius_orchestrator.outbox.dispatcher import Dispatcher
+from lucius_orchestrator.outbox.publishing import DirectivePublisher
+from lucius_orchestrator.ports.invoker import AttemptName
 from lucius_orchestrator.replies.consumer import ReplyConsumer
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
 from lucius_orchestrator.sweepers.runner import all_sweepers
@@ -62,6 +68,7 @@ _CALLER = {"Authorization": "Bearer root"}
 _TOPIC = directive_topic(lane_of(TENANT))
 _WAIT = timedelta(seconds=DEADLINE)
 _MANY = 100
+_ONE_TRY = DeskSettings(tries=1, recovery_grace=timedelta(0))
 
 
 class Forgetful(EmbeddedBus):
@@ -158,8 +165,11 @@ class OrchestratorTarget:
         async with self._http.post("/v1/orchestrate", json=envelope, headers=_CALLER) as answer:
             assert answer.status == HTTPStatus.ACCEPTED, await answer.text()
             job_id = (await answer.json())["jobId"]
-        await self._dispatchers[marked].run_once()
+        await self._dispatch(job_id, marked=marked)
         return await self._directive(job_id)
+
+    async def _dispatch(self, _job_id: str, *, marked: bool = True) -> None:
+        await self._dispatchers[marked].run_once()
 
     def message(self, job_id: str) -> Outgoing:
         message = self._messages[job_id]
@@ -188,7 +198,7 @@ class OrchestratorTarget:
         if step.state is not StepState.FAILED_RETRY:
             return None
         await self._sweep(step.next_attempt_at)
-        await self._dispatchers[True].run_once()
+        await self._dispatch(job_id)
         return await self._directive(job_id)
 
     async def cancel(self, job_id: str) -> bool:
@@ -257,7 +267,13 @@ class OrchestratorTarget:
                     return directive
 
 
-def _api(engine: LedgerEngine, registry: Protocols, tokens: CallbackTokens) -> FastAPI:
+def _api(
+    engine: LedgerEngine,
+    registry: Protocols,
+    tokens: CallbackTokens,
+    drives: Engine,
+    steering: Steering,
+) -> FastAPI:
     async def ready() -> Sequence[Check]:
         return []
 
@@ -267,7 +283,8 @@ def _api(engine: LedgerEngine, registry: Protocols, tokens: CallbackTokens) -> F
             registry=registry,
             authenticator=NamedCallers(),
             tokens=tokens,
-            plan=PlanSettings("az://workspace"),
+            plan=PlanSettings("az://workspace", engine=drives),
+            steering=steering,
             refs=RefPolicy(),
             check_webhooks=no_webhooks,
             readiness=ready,
@@ -276,18 +293,81 @@ def _api(engine: LedgerEngine, registry: Protocols, tokens: CallbackTokens) -> F
     )
 
 
+class InvokerTarget(OrchestratorTarget):
+    """The same, with the invoker of the Temporal engine; the test plays the workflow."""
+
+    async def open(self, reply_address: CallbackAddress) -> None:
+        await super().open(reply_address)
+        self._desks = {
+            True: self._desk(self.bus, reply_address),
+            False: self._desk(Forgetful(self._emulator), reply_address),
+        }
+
+    def _desk(self, bus: EmbeddedBus, reply_address: CallbackAddress) -> InvokerDesk:
+        publisher = DirectivePublisher(self._engine, bus, _WAIT, reply_address)
+        return InvokerDesk(self._engine, publisher, _ONE_TRY)
+
+    async def command(self, job_id: str, verb: str, by: str | None) -> Next:
+        return await self._desks[True].command(job_id, verb, by)
+
+    async def expire(self, job_id: str) -> bool:
+        step = await self._step(job_id)
+        if step.state is StepState.AWAITING_ACK:
+            await self._report(job_id, TimerName.ACK_TIMEOUT, step.ack_deadline)
+        elif step.state is StepState.IN_PROGRESS:
+            await self._report(job_id, TimerName.LEASE_EXPIRED, step.lease_expires_at)
+        return (await self._step(job_id)).state is not step.state
+
+    async def _report(self, job_id: str, name: TimerName, deadline: datetime | None) -> None:
+        step = await self._step(job_id)
+        self._pass(deadline)
+        attempt = AttemptName(job_id, TENANT, step.step_id, step.attempt_no, step.lease_id or "")
+        await self._desks[True].report(attempt, name, deadline or self.now())
+
+    async def _sweep(self, deadline: datetime | None) -> None:
+        self._pass(deadline)
+
+    async def _dispatch(self, job_id: str, *, marked: bool = True) -> None:
+        step, desk = await self._step(job_id), self._desks[marked]
+        lease_id = os.urandom(16).hex()
+        attempt = AttemptName(job_id, TENANT, step.step_id, step.attempt_no + 1, lease_id)
+        await desk.open_attempt(attempt, self.now() + step.policy.dispatch_lease())
+        with suppress(ContractError):  # it does not know that the directive is out
+            await desk.publish(attempt)
+
+
+class _Commander:
+    """The target, which is made after the API."""
+
+    target: InvokerTarget
+
+    async def command(self, job_id: str, verb: str, by: str | None) -> Next:
+        return await self.target.command(job_id, verb, by)
+
+
 @asynccontextmanager
-async def orchestrator_target(folder: Path) -> AsyncIterator[OrchestratorTarget]:
-    clock, registry = Clock.of_today(), Protocols()
+async def invoker_target(folder: Path) -> AsyncIterator[OrchestratorTarget]:
+    async with orchestrator_target(folder, Engine.TEMPORAL) as target:
+        yield target
+
+
+@asynccontextmanager
+async def orchestrator_target(
+    folder: Path, drives: Engine = Engine.LEDGER
+) -> AsyncIterator[OrchestratorTarget]:
+    clock, registry, commander = Clock.of_today(), Protocols(), _Commander()
     tokens = CallbackTokens([os.urandom(32)], clock)
     ledger = await SqliteLedger.open(folder / "ledger.db", clock=clock)
     engine = LedgerEngine(ledger, World(clock, os.urandom, lambda: 0.5))
     try:
         async with (
-            served(_api(engine, registry, tokens)) as port,
+            served(_api(engine, registry, tokens, drives, Steering(engine, commander))) as port,
             aiohttp.ClientSession(address(port)) as http,
         ):
-            target = OrchestratorTarget(clock, engine, registry, http)
+            if drives is Engine.LEDGER:
+                target = OrchestratorTarget(clock, engine, registry, http)
+            else:
+                target = commander.target = InvokerTarget(clock, engine, registry, http)
             await target.open(CallbackAddress(address(port), tokens, lambda: JOB_SLA))
             try:
                 async with running([ReplyConsumer(engine, target.bus)]):

@@ -20,10 +20,11 @@ from pydantic import TypeAdapter
 
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.states import OutboxState
-from lucius_orchestrator.adapters.ledger import codec
+from lucius_orchestrator.adapters.ledger import codec, outbox_rows
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, STEP_ROWS, Place
 from lucius_orchestrator.adapters.ledger.tables.store import Values
 from lucius_orchestrator.domain.aggregate import Job, Step
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
 from lucius_orchestrator.domain.timers import Due
 from lucius_orchestrator.ports.ledger import DeadLetterRow
 
@@ -59,13 +60,14 @@ def _load_letter(text: str) -> DeadLetterRow:
     return DeadLetterRow(*_letter([stored.get(name) for name in DeadLetterRow._fields]))
 
 
-def _load_directive(text: str) -> Any:
+def _load_outgoing(text: str) -> OutboxRow:
     stored = pydantic_core.from_json(text)
-    return codec.directive_of(stored["topic"], stored)
+    return outbox_rows.row_of(OutboxKind(stored["kind"]), stored["topic"], stored)
 
 
-def _dump_directive(row: Any) -> str:
-    return codec.to_json({"topic": row.topic, **codec.directive_payload(row)})
+def _dump_outgoing(row: OutboxRow) -> str:
+    where = {"kind": row.kind.value, "topic": outbox_rows.topic_of(row)}
+    return codec.to_json({**where, **outbox_rows.payload_of(row)})
 
 
 _PLAIN = _Spelling(codec.to_json, pydantic_core.from_json)
@@ -84,7 +86,7 @@ _VALUES: Mapping[str, _Spelling] = {
     "state": _typed(OutboxState),
     "kind": _typed(DeadLetterKind),
     "events": _Spelling(codec.encode_events, lambda text: tuple(codec.decode_events(text))),
-    "row": _Spelling(_dump_directive, _load_directive),
+    "row": _Spelling(_dump_outgoing, _load_outgoing),
     "letter": _Spelling(_dump_letter, _load_letter),
 }
 

@@ -1,4 +1,4 @@
-"""Directives in `lucius_outbox`, settled in the transactions of the ledger."""
+"""OUTBOX rows in `lucius_outbox`, settled in the transactions of the ledger."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -6,11 +6,21 @@ from datetime import datetime, timedelta
 
 from lucius_contract.routing import by_lane
 from lucius_contract.states import OutboxState
-from lucius_orchestrator.adapters.ledger import codec
+from lucius_orchestrator.adapters.ledger.outbox_rows import (
+    DIRECTIVE_KINDS,
+    NAMESPACES,
+    NEVER_REPLAYED,
+    Named,
+    as_seen_by,
+    job_id_of,
+    payload_of,
+    row_of,
+    topic_of,
+)
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
 from lucius_orchestrator.adapters.ledger.postgres.connections import Connection
-from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxMark
-from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxMark, OutboxRow
+from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus, Stored
 from lucius_outbox.errors import LeaseLost
 from lucius_outbox.message import Claimed, Failure, Message
 from lucius_outbox.postgres.enqueueing import enqueue_all
@@ -19,7 +29,7 @@ from lucius_outbox.retry import Delays, RetryPolicy
 from lucius_outbox.states import LEDGER_NAME, Status
 
 WITHOUT_END = 2**31 - 1
-NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
+_DIRECTIVES = [NAMESPACES[kind] for kind in DIRECTIVE_KINDS]
 
 
 class PostgresDirectives:
@@ -36,14 +46,14 @@ class PostgresDirectives:
             for kind, namespace in NAMESPACES.items()
         }
 
-    async def enqueue(self, connection: Connection, rows: Sequence[DirectiveRow]) -> None:
+    async def enqueue(self, connection: Connection, rows: Sequence[OutboxRow]) -> None:
         await enqueue_all(
             connection,
             [
                 Message(
-                    NAMESPACES[OutboxKind.DIRECTIVE],
-                    row.topic,
-                    codec.directive_payload(row),
+                    NAMESPACES[row.kind],
+                    topic_of(row),
+                    payload_of(row),
                     dedupe_key=row.outbox_id,
                     not_before=row.created_at if self._clock else None,
                 )
@@ -58,16 +68,28 @@ class PostgresDirectives:
     async def claim(
         self, connection: Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
+        if kind is OutboxKind.INVOCATION:
+            return []
         claims = await self._rows[kind].claim_batch(connection, size, lease)
         if not claims:
             return []
-        rows = [codec.directive_of(claimed.topic, claimed.payload) for claimed in claims]
+        rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
         versions = await _versions(connection, rows)
         return [
             Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
             for row, claimed in zip(rows, claims, strict=True)
-            for job_id in (row.body["jobId"],)
+            for job_id in (job_id_of(row),)
         ]
+
+    async def take(
+        self, connection: Connection, stored: Stored, name: Named, lease: timedelta
+    ) -> Claim | None:
+        kind, (_, topic, outbox_id) = OutboxKind.INVOCATION, name
+        claimed = await self._rows[kind].claim_named(connection, topic, outbox_id, lease)
+        if claimed is None:
+            return None
+        row, tries = row_of(kind, topic, claimed.payload), claimed.attempts - 1
+        return Claim(job_id_of(row), kind, row, tries, claimed, stored.version, stored)
 
     async def release(self, connection: Connection, claims: Sequence[Claim]) -> None:
         for kind, held in self._by_kind(claims):
@@ -103,24 +125,23 @@ class PostgresDirectives:
                 else:
                     await rows.ack(connection, [held])
 
-    async def status(
-        self, connection: Connection, topic: str, outbox_id: str
-    ) -> DirectiveStatus | None:
+    async def status(self, connection: Connection, name: Named) -> DirectiveStatus | None:
         values = {
             "now": self._clock() if self._clock else None,
-            "namespace": NAMESPACES[OutboxKind.DIRECTIVE],
-            "topic": topic,
-            "outbox_id": outbox_id,
+            "namespaces": _DIRECTIVES,
+            "topic": name.topic,
+            "outbox_id": name.outbox_id,
         }
         found = await (await connection.execute(sql.DIRECTIVE.encode(), values)).fetchone()
         if found is None:
             return None
         status, claimable = found
-        return DirectiveStatus(OutboxState(LEDGER_NAME[Status(status)].value), claimable)
+        state = OutboxState(LEDGER_NAME[Status(status)].value)
+        return as_seen_by(name.attempt, DirectiveStatus(state, claimable))
 
     async def backlog(self, connection: Connection) -> dict[int, int]:
-        namespace = {"namespace": NAMESPACES[OutboxKind.DIRECTIVE]}
-        return by_lane(await (await connection.execute(sql.BACKLOG, namespace)).fetchall())
+        namespaces = {"namespaces": _DIRECTIVES}
+        return by_lane(await (await connection.execute(sql.BACKLOG, namespaces)).fetchall())
 
     async def prune(self, connection: Connection, older_than: timedelta, limit: int) -> int:
         pruned = 0
@@ -132,8 +153,8 @@ class PostgresDirectives:
         return pruned
 
     async def forbid_replay(self, connection: Connection) -> None:
-        """A directive is never sent anew by hand: a redrive makes a new job."""
-        await self._rows[OutboxKind.DIRECTIVE].forbid_replay(connection, True)
+        for kind in NEVER_REPLAYED:
+            await self._rows[kind].forbid_replay(connection, True)
 
     def _by_kind(self, claims: Sequence[Claim]) -> Iterator[tuple[OutboxKind, list[Claimed]]]:
         for kind in self._rows:
@@ -142,8 +163,8 @@ class PostgresDirectives:
                 yield kind, held
 
 
-async def _versions(connection: Connection, rows: Sequence[DirectiveRow]) -> dict[str, int]:
-    job_ids = [row.body["jobId"] for row in rows]
+async def _versions(connection: Connection, rows: Sequence[OutboxRow]) -> dict[str, int]:
+    job_ids = [job_id_of(row) for row in rows]
     return dict(await (await connection.execute(sql.VERSIONS, (job_ids,))).fetchall())
 
 

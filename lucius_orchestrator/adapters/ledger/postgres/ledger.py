@@ -7,9 +7,8 @@ from typing import Self, TypeVar
 from psycopg import AsyncConnection
 
 from lucius_contract import timeouts
-from lucius_contract.routing import directive_topic
 from lucius_contract.states import JobState
-from lucius_orchestrator.adapters.ledger.codec import as_seen_by
+from lucius_orchestrator.adapters.ledger.outbox_rows import LOOKED_FOR, named
 from lucius_orchestrator.adapters.ledger.postgres import reads, writes
 from lucius_orchestrator.adapters.ledger.postgres.connections import (
     Connection,
@@ -17,10 +16,9 @@ from lucius_orchestrator.adapters.ledger.postgres.connections import (
     Transaction,
     translated,
 )
-from lucius_orchestrator.adapters.ledger.postgres.directives import NAMESPACES, PostgresDirectives
+from lucius_orchestrator.adapters.ledger.postgres.directives import PostgresDirectives
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
-from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     ALL_LANES,
@@ -143,6 +141,16 @@ class PostgresLedger:
     ) -> list[Claim]:
         return await self._run(lambda c: self._directives.claim(c, kind, size, lease))
 
+    async def take(
+        self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
+    ) -> Claim | None:
+        async with self._connections.connection() as connection:
+            stored = await reads.load(connection, job_id)
+            name = named(stored, step_id, attempt_no)
+            if stored is None or name is None:
+                return None
+            return await self._directives.take(connection, stored, name, lease)
+
     def adopt(self, _kind: OutboxKind, _lease: timedelta, _adopter: Adopter) -> Callable[[], None]:
         return lambda: None
 
@@ -157,15 +165,8 @@ class PostgresLedger:
 
     async def directive(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
         async with self._connections.connection() as connection:
-            stored = await reads.load(connection, job_id)
-            step = stored.aggregate.step(step_id) if stored else None
-            attempt = step.attempt(attempt_no) if step else None
-            if attempt is None:
-                return None
-            topic = directive_topic(attempt.route.lane)
-            row = outbox_id(job_id, step_id, attempt_no)
-            status = await self._directives.status(connection, topic, row)
-        return status and as_seen_by(attempt, status)
+            name = named(await reads.load(connection, job_id), step_id, attempt_no)
+            return await self._directives.status(connection, name) if name else None
 
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._run(lambda c: reads.in_flight(c, tenant_id))
@@ -197,7 +198,7 @@ class PostgresLedger:
             await SCHEMA.check(connection)
 
     async def listen(self, wake: Callable[[], None]) -> None:
-        await self._connections.listen(NAMESPACES.values(), wake)
+        await self._connections.listen(LOOKED_FOR, wake)
 
     async def close(self) -> None:
         await self._connections.close()

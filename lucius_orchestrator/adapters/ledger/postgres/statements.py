@@ -203,6 +203,10 @@ WITH gone AS (
     DELETE FROM lucius_ledger_steps WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
 ), events AS (
     DELETE FROM lucius_ledger_events WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
+), invocations AS (
+    DELETE FROM lucius_outbox_messages
+    WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = ANY(%(invocations)s)
+      AND EXISTS (SELECT FROM gone)
 )
 SELECT FROM gone
 """
@@ -222,11 +226,11 @@ DIRECTIVE = f"""
 SELECT status, status IN ('pending', 'processing') AND next_attempt_at <= {_NOW}
                AND coalesce(locked_until < {_NOW}, true)
 FROM lucius_outbox_messages
-WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = %(outbox_id)s
+WHERE namespace = ANY(%(namespaces)s) AND topic = %(topic)s AND dedupe_key = %(outbox_id)s
 """
 BACKLOG = """
 SELECT topic, count(*) FROM lucius_outbox_messages
-WHERE namespace = %(namespace)s
+WHERE namespace = ANY(%(namespaces)s)
   AND ((status = 'pending' AND NOT waiting) OR status = 'processing')
 GROUP BY topic
 """

@@ -9,8 +9,10 @@ the commit.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from lucius_contract.routing import directive_topic
 from lucius_contract.states import TERMINAL_JOB_STATES
 from lucius_orchestrator.adapters.ledger import codec
+from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES, invocations
 from lucius_orchestrator.adapters.ledger.postgres import columns, reads
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
 from lucius_orchestrator.adapters.ledger.postgres.columns import text
@@ -107,8 +109,15 @@ async def reschedule(connection: Connection, stored: Stored, due: Due | None) ->
 
 
 async def remove(connection: Connection, stored: Stored) -> None:
-    job_id = stored.aggregate.job.job_id
-    values = {"job_id": job_id, "version": stored.version}
+    job = stored.aggregate.job
+    job_id = job.job_id
+    values = {
+        "job_id": job_id,
+        "version": stored.version,
+        "namespace": NAMESPACES[OutboxKind.INVOCATION],
+        "topic": directive_topic(job.route.lane),
+        "invocations": invocations(stored.aggregate),
+    }
     if (await connection.execute(sql.REMOVE, values)).rowcount:
         return
     if (await connection.execute(sql.EXISTS, (job_id,))).rowcount:

@@ -1,4 +1,4 @@
-"""Directives in `lucius_outbox`, settled in the transactions of the ledger."""
+"""OUTBOX rows in `lucius_outbox`, settled in the transactions of the ledger."""
 
 import json
 import sqlite3
@@ -7,13 +7,26 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lucius_contract.routing import by_lane
+from lucius_contract.routing import by_lane, directive_topic
 from lucius_contract.states import OutboxState
-from lucius_orchestrator.adapters.ledger import codec
+from lucius_orchestrator.adapters.ledger.outbox_rows import (
+    DIRECTIVE_KINDS,
+    LOOKED_FOR,
+    NAMESPACES,
+    NEVER_REPLAYED,
+    Named,
+    as_seen_by,
+    invocations,
+    job_id_of,
+    row_of,
+    text_of,
+    topic_of,
+)
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
 from lucius_orchestrator.adapters.ledger.sqlite.columns import SqliteVersion
-from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxMark
-from lucius_orchestrator.ports.ledger import Adopter, Claim, DirectiveStatus
+from lucius_orchestrator.domain.aggregate import Aggregate
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxMark, OutboxRow
+from lucius_orchestrator.ports.ledger import Adopter, Claim, DirectiveStatus, Stored
 from lucius_outbox.errors import LeaseLost
 from lucius_outbox.message import Claimed, Failure, Message
 from lucius_outbox.retry import Delays, RetryPolicy
@@ -23,13 +36,23 @@ from lucius_outbox.sqlite.times import microseconds
 from lucius_outbox.states import LEDGER_NAME, Status
 
 WITHOUT_END = 2**31 - 1
-NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
+_DIRECTIVES = tuple(NAMESPACES[kind] for kind in DIRECTIVE_KINDS)
 
 
 class Adoption(NamedTuple):
-    kind: OutboxKind
     lease: timedelta
     adopter: Adopter
+
+
+class Births(NamedTuple):
+    """What came of rows that a commit brings: claims for their adopters, and whether there are
+    others that somebody has to look for."""
+
+    claims: list[Claim]
+    are_waiting: bool
+
+
+NO_BIRTHS = Births([], are_waiting=False)
 
 
 class SqliteDirectives:
@@ -45,51 +68,49 @@ class SqliteDirectives:
         policy = RetryPolicy(WITHOUT_END, Delays(backoff), WITHOUT_END)
         self._clock = clock
         self._clock_is_injected = clock_is_injected
-        self._adoption: Adoption | None = None
+        self._adoptions: dict[OutboxKind, Adoption] = {}
         self._rows = {
             kind: SqliteRows(namespace, policy=policy, clock=clock)
             for kind, namespace in NAMESPACES.items()
         }
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
-        adoption = self._adoption = Adoption(kind, lease, adopter)
+        adoption = Adoption(lease, adopter)
+        if kind is not OutboxKind.INVOCATION:
+            self._adoptions[kind] = adoption
 
         def end() -> None:
-            if self._adoption is adoption:
-                self._adoption = None
+            if self._adoptions.get(kind) is adoption:
+                del self._adoptions[kind]
 
         return end
 
     def enqueue(
-        self,
-        transaction: sqlite3.Connection,
-        rows: Sequence[DirectiveRow],
-        version: SqliteVersion,
-    ) -> list[Claim]:
-        """The claims of rows that the adopter shall have once they are durable."""
-        kind, adoption = OutboxKind.DIRECTIVE, self._adoption
-        messages = [self._message(row) for row in rows]
-        if adoption is None or adoption.kind is not kind or not adoption.adopter.wants():
-            enqueue_all(transaction, messages)
-            return []
-        claims = self._rows[kind].enqueue_claimed(transaction, messages, adoption.lease)
-        by_key = {row.outbox_id: row for row in rows}
-        return [
-            Claim(row.body["jobId"], kind, row, 0, claimed, version)
-            for claimed in claims
-            for row in (by_key[str(claimed.dedupe_key)],)
-        ]
+        self, transaction: sqlite3.Connection, rows: Sequence[OutboxRow], version: SqliteVersion
+    ) -> Births:
+        claims, are_waiting = list[Claim](), False
+        for row in rows:
+            adoption, message = self._adoptions.get(row.kind), self._message(row)
+            if adoption is None or not adoption.adopter.wants():
+                enqueue_all(transaction, [message])
+                are_waiting |= message.namespace in LOOKED_FOR
+                continue
+            held = self._rows[row.kind].enqueue_claimed(transaction, [message], adoption.lease)
+            claims += [Claim(job_id_of(row), row.kind, row, 0, token, version) for token in held]
+        return Births(claims, are_waiting)
 
     def hand_over(self, claims: Sequence[Claim]) -> None:
-        """Give durable rows to the adopter; if it has gone meanwhile, their leases run out."""
-        if claims and self._adoption is not None:
-            self._adoption.adopter.take(claims)
+        """Give durable rows to their adopters; if one has gone meanwhile, the leases run out."""
+        for claim in claims:
+            adoption = self._adoptions.get(claim.kind)
+            if adoption is not None:
+                adoption.adopter.take([claim])
 
-    def _message(self, row: DirectiveRow) -> Message:
+    def _message(self, row: OutboxRow) -> Message:
         return Message(
-            NAMESPACES[OutboxKind.DIRECTIVE],
-            row.topic,
-            codec.directive_text(row),
+            NAMESPACES[row.kind],
+            topic_of(row),
+            text_of(row),
             dedupe_key=row.outbox_id,
             not_before=row.created_at if self._clock_is_injected else None,
         )
@@ -97,14 +118,34 @@ class SqliteDirectives:
     def claim(
         self, transaction: sqlite3.Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
+        if kind is OutboxKind.INVOCATION:
+            return []
         claims = self._rows[kind].claim_batch(transaction, size, lease)
-        rows = [codec.directive_of(claimed.topic, claimed.payload) for claimed in claims]
+        rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
         versions = _versions(transaction, rows)
         return [
             Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
             for row, claimed in zip(rows, claims, strict=True)
-            for job_id in (row.body["jobId"],)
+            for job_id in (job_id_of(row),)
         ]
+
+    def take(
+        self, transaction: sqlite3.Connection, stored: Stored, name: Named, lease: timedelta
+    ) -> Claim | None:
+        kind, (_, topic, outbox_id) = OutboxKind.INVOCATION, name
+        claimed = self._rows[kind].claim_named(transaction, topic, outbox_id, lease)
+        if claimed is None:
+            return None
+        row, tries = row_of(kind, topic, claimed.payload), claimed.attempts - 1
+        return Claim(job_id_of(row), kind, row, tries, claimed, stored.version, stored)
+
+    def forget(self, transaction: sqlite3.Connection, aggregate: Aggregate) -> None:
+        """INVOCATIONs that nobody asked for, of a job that goes: no claim would ever meet them."""
+        names = invocations(aggregate)
+        if names:
+            topic = directive_topic(aggregate.job.route.lane)
+            key = (NAMESPACES[OutboxKind.INVOCATION], topic, json.dumps(names))
+            transaction.execute(sql.FORGET_INVOCATIONS, key)
 
     def has_claimable(self, connection: sqlite3.Connection, kind: OutboxKind) -> bool:
         return self._rows[kind].claimable(connection)
@@ -142,10 +183,8 @@ class SqliteDirectives:
                 else:
                     rows.ack(transaction, held)
 
-    def status(
-        self, connection: sqlite3.Connection, topic: str, outbox_id: str
-    ) -> DirectiveStatus | None:
-        key = (NAMESPACES[OutboxKind.DIRECTIVE], topic, outbox_id)
+    def status(self, connection: sqlite3.Connection, name: Named) -> DirectiveStatus | None:
+        key = (*_DIRECTIVES, name.topic, name.outbox_id)
         found = connection.execute(sql.DIRECTIVE, key).fetchone()
         if found is None:
             return None
@@ -153,11 +192,11 @@ class SqliteDirectives:
         now = microseconds(self._clock())
         free = locked_until is None or locked_until < now
         state = OutboxState(LEDGER_NAME[Status(status)].value)
-        return DirectiveStatus(state, state is OutboxState.PENDING and free and due_at <= now)
+        is_claimable = state is OutboxState.PENDING and free and due_at <= now
+        return as_seen_by(name.attempt, DirectiveStatus(state, is_claimable))
 
     def backlog(self, connection: sqlite3.Connection) -> dict[int, int]:
-        namespace = {"namespace": NAMESPACES[OutboxKind.DIRECTIVE]}
-        return by_lane(connection.execute(sql.BACKLOG, namespace).fetchall())
+        return by_lane(connection.execute(sql.BACKLOG, _DIRECTIVES * 2).fetchall())
 
     def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
         older_than = self._clock() - before
@@ -169,8 +208,8 @@ class SqliteDirectives:
         return pruned
 
     def forbid_replay(self, transaction: sqlite3.Connection) -> None:
-        """A directive is never sent anew by hand: a redrive makes a new job."""
-        self._rows[OutboxKind.DIRECTIVE].forbid_replay(transaction, True)
+        for kind in NEVER_REPLAYED:
+            self._rows[kind].forbid_replay(transaction, True)
 
     def _by_kind(self, claims: Sequence[Claim]) -> Iterator[tuple[SqliteRows, list[Claimed]]]:
         for kind, rows in self._rows.items():
@@ -180,9 +219,9 @@ class SqliteDirectives:
 
 
 def _versions(
-    transaction: sqlite3.Connection, directives: Iterable[DirectiveRow]
+    transaction: sqlite3.Connection, rows: Iterable[OutboxRow]
 ) -> dict[str, SqliteVersion]:
-    job_ids = json.dumps([row.body["jobId"] for row in directives])
+    job_ids = json.dumps([job_id_of(row) for row in rows])
     found = transaction.execute(sql.VERSIONS, (job_ids,))
     return {job_id: SqliteVersion(job_no, number) for job_id, job_no, number in found}
 

@@ -9,15 +9,13 @@ from os import PathLike
 from typing import Self, TypeVar
 
 from lucius_contract import timeouts
-from lucius_contract.routing import directive_topic
 from lucius_contract.states import JobState
-from lucius_orchestrator.adapters.ledger.codec import as_seen_by
+from lucius_orchestrator.adapters.ledger.outbox_rows import named
 from lucius_orchestrator.adapters.ledger.sqlite import reads, writes
 from lucius_orchestrator.adapters.ledger.sqlite.directives import SqliteDirectives
 from lucius_orchestrator.adapters.ledger.sqlite.group import GroupCommit
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, OutboxKind
-from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     ALL_LANES,
@@ -97,13 +95,13 @@ class SqliteLedger:
     async def create(
         self, reservation: Reservation, build: Callable[[str], NewJob], limits: Limits
     ) -> Created:
-        created, claims = await self._writer.write(
+        created, births = await self._writer.write(
             lambda transaction: writes.create(
                 transaction, self._directives, reservation, build, limits
             )
         )
-        self._directives.hand_over(claims)
-        if created.stored is not None and not claims:
+        self._directives.hand_over(births.claims)
+        if births.are_waiting:
             self._wake()
         return created
 
@@ -116,13 +114,13 @@ class SqliteLedger:
     async def commit(
         self, stored: Stored, decision: Decision, claim: Claim | None = None
     ) -> Stored:
-        after, claims = await self._writer.write(
+        after, births = await self._writer.write(
             lambda transaction: writes.commit(
                 transaction, self._directives, stored, decision, claim
             )
         )
-        self._directives.hand_over(claims)
-        if decision.wakes_dispatcher and not claims:
+        self._directives.hand_over(births.claims)
+        if births.are_waiting or (decision.wakes_dispatcher and not decision.outbox):
             self._wake()
         return after
 
@@ -153,7 +151,7 @@ class SqliteLedger:
         return await self._scan(lambda c: reads.ended(c, microseconds(before), limit))
 
     async def remove(self, stored: Stored) -> None:
-        await self._writer.write(lambda t: writes.remove(t, stored))
+        await self._writer.write(lambda t: writes.remove(t, self._directives, stored))
 
     async def lead(self, lanes: Collection[int], _lease: timedelta) -> frozenset[int]:
         return frozenset(lanes)
@@ -169,6 +167,18 @@ class SqliteLedger:
             return []
         return await self._writer.write(lambda t: self._directives.claim(t, kind, size, lease))
 
+    async def take(
+        self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
+    ) -> Claim | None:
+        def take(transaction: sqlite3.Connection) -> Claim | None:
+            stored = reads.load(transaction, job_id)
+            name = named(stored, step_id, attempt_no)
+            if stored is None or name is None:
+                return None
+            return self._directives.take(transaction, stored, name, lease)
+
+        return await self._writer.write(take)
+
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         return self._directives.adopt(kind, lease, adopter)
 
@@ -183,14 +193,10 @@ class SqliteLedger:
         await self._writer.write(lambda t: self._directives.discard(t, claims))
 
     async def directive(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
-        stored = await self.load(job_id)
-        step = stored.aggregate.step(step_id) if stored else None
-        attempt = step.attempt(attempt_no) if step else None
-        if attempt is None:
+        name = named(await self.load(job_id), step_id, attempt_no)
+        if name is None:
             return None
-        topic, row = directive_topic(attempt.route.lane), outbox_id(job_id, step_id, attempt_no)
-        status = await self._scan(lambda c: self._directives.status(c, topic, row))
-        return status and as_seen_by(attempt, status)
+        return await self._scan(lambda c: self._directives.status(c, name))
 
     async def in_flight(self, tenant_id: str | None = None) -> InFlight:
         return await self._scan(lambda c: reads.in_flight(c, tenant_id))

@@ -165,16 +165,20 @@ DELETE FROM lucius_outbox_messages WHERE seq IN (
 # The namespace, topic and dedupe key of a directive are indexed; see lucius_outbox.
 DIRECTIVE = """
 SELECT status, next_attempt_at, locked_until FROM lucius_outbox_messages
-WHERE namespace = ? AND topic = ? AND dedupe_key = ?
+WHERE namespace IN (?, ?) AND topic = ? AND dedupe_key = ?
+"""
+FORGET_INVOCATIONS = """
+DELETE FROM lucius_outbox_messages
+WHERE namespace = ? AND topic = ? AND dedupe_key IN (SELECT value FROM json_each(?))
 """
 
 BACKLOG = """
 SELECT topic, count(*) FROM (
     SELECT topic FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
-    WHERE namespace = :namespace AND status = 'pending' AND waiting = 0
+    WHERE namespace IN (?, ?) AND status = 'pending' AND waiting = 0
     UNION ALL
     SELECT topic FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
-    WHERE namespace = :namespace AND status = 'processing'
+    WHERE namespace IN (?, ?) AND status = 'processing'
 ) GROUP BY topic
 """
 

@@ -9,7 +9,11 @@ from lucius_orchestrator.adapters.ledger import codec
 from lucius_orchestrator.adapters.ledger.sqlite import columns
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
 from lucius_orchestrator.adapters.ledger.sqlite.columns import STEPS_PER_JOB, SqliteVersion
-from lucius_orchestrator.adapters.ledger.sqlite.directives import SqliteDirectives
+from lucius_orchestrator.adapters.ledger.sqlite.directives import (
+    NO_BIRTHS,
+    Births,
+    SqliteDirectives,
+)
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
 from lucius_orchestrator.domain.decision import AuditEvent, Decision, apply
 from lucius_orchestrator.domain.timers import Due, next_due
@@ -42,21 +46,20 @@ def create(
     reservation: Reservation,
     build: Callable[[str], NewJob],
     limits: Limits,
-) -> tuple[Created, list[Claim]]:
+) -> tuple[Created, Births]:
     job_id, entry = reservation.job_id, reservation.entry
     earlier = _earlier(transaction, reservation)
     if earlier is not None:
-        return earlier, []
+        return earlier, NO_BIRTHS
     aggregate, decision = build(job_id)
     _take_slots(transaction, aggregate.job, limits)
     transaction.execute(sql.RESERVE, reservation)
     due = next_due(aggregate)
     job_no = _insert(transaction, aggregate, entry, due)
     _write_events(transaction, job_no, decision.events)
-    version, claims = SqliteVersion(job_no, 1), list[Claim]()
-    if decision.outbox:
-        claims = directives.enqueue(transaction, decision.outbox, version)
-    return Created(job_id, Stored(aggregate, version, due)), claims
+    version = SqliteVersion(job_no, 1)
+    births = directives.enqueue(transaction, decision.outbox, version)
+    return Created(job_id, Stored(aggregate, version, due)), births
 
 
 def commit(
@@ -65,9 +68,9 @@ def commit(
     stored: Stored,
     decision: Decision,
     claim: Claim | None,
-) -> tuple[Stored, list[Claim]]:
+) -> tuple[Stored, Births]:
     version = _version(stored)
-    following, claims = SqliteVersion(version.job_no, version.number + 1), list[Claim]()
+    following, births = SqliteVersion(version.job_no, version.number + 1), NO_BIRTHS
     after = apply(stored.aggregate, decision)
     due = timer_after(stored.timer, after)
     changes: dict[str, Any] = dict(decision.job)
@@ -82,7 +85,7 @@ def commit(
         transaction.execute(statement, [*columns.encoded(step), step_no])
     _write_events(transaction, version.job_no, decision.events)
     if decision.outbox:
-        claims = directives.enqueue(transaction, decision.outbox, following)
+        births = directives.enqueue(transaction, decision.outbox, following)
     if decision.marks:
         directives.settle(transaction, decision.marks, claim)
     if decision.dead_letters:
@@ -90,7 +93,7 @@ def commit(
             bury(transaction, letter)
     if _ends(stored.aggregate, after):
         _end(transaction, after.job)
-    return Stored(after, following, due), claims
+    return Stored(after, following, due), births
 
 
 def reschedule(transaction: Connection, stored: Stored, due: Due | None) -> Stored:
@@ -99,7 +102,7 @@ def reschedule(transaction: Connection, stored: Stored, due: Due | None) -> Stor
     return Stored(stored.aggregate, SqliteVersion(version.job_no, version.number + 1), due)
 
 
-def remove(transaction: Connection, stored: Stored) -> None:
+def remove(transaction: Connection, directives: SqliteDirectives, stored: Stored) -> None:
     job, (job_no, number) = stored.aggregate.job, _version(stored)
     transaction.execute(sql.UNRESERVE, (job.tenant_id, job.job_id, job_no))
     if not transaction.execute(sql.DELETE_JOB, (job_no, number, job.job_id)).rowcount:
@@ -109,6 +112,7 @@ def remove(transaction: Connection, stored: Stored) -> None:
     transaction.execute(sql.DELETE_PLAN, (job_no,))
     transaction.execute(sql.DELETE_STEPS, (job_no, job_no))
     transaction.execute(sql.DELETE_EVENTS, (job_no,))
+    directives.forget(transaction, stored.aggregate)
 
 
 def bury(transaction: Connection, letter: DeadLetterRow) -> bool:

@@ -25,7 +25,8 @@ and tries again from what is stored. No step waits for a clock to be sure of any
     indexes     the rows that lead to it; which of them stand
     entries     idempotency entries            slots       jobs in flight
     creation    a new job                      commits     a job that moves on
-    directives  claims                         leading     who claims in which lane
+    directives  what is to be sent             leading     who claims in which lane
+    lanes       rows of the index, in order    holds       claims on them
     letters     dead letters                   listing     pages of jobs
     ending      what a job owes when it ends   retention   jobs that go
     webhooks    what its addresses are told    repair      what crashes left
@@ -33,6 +34,8 @@ and tries again from what is stored. No step waits for a clock to be sure of any
     ledger      the verbs of the port
 
 Cost, in calls of the store, when nobody interferes: a creation takes eight; a commit that only
-moves a step takes one, one that marks or brings a directive two, the last five, and one more if its
-end is to be told. A timer that moves to an earlier moment costs two more.
+moves a step takes one, the last five, and one more for each row that it marks or brings, and if its
+end is to be told. A timer that moves to an earlier moment costs two more. A row that is adopted is
+not claimed by any call. An INVOCATION is taken with two calls where it was committed, with three
+elsewhere. What a workflow was told is ended with one call, which rows of one lane share.
 """

@@ -63,7 +63,7 @@ class _Attempt:
     reservation: Reservation
     new: NewJob
     intent: Intent
-    timer: Due | None
+    timer: Due
     leash: IndexRow
     births: list[Birth]
 
@@ -148,6 +148,7 @@ class Creation:
 
     def _attempt(self, reservation: Reservation, new: NewJob) -> _Attempt:
         job, timer = new.aggregate.job, next_due(new.aggregate)
+        assert timer is not None, "a new job has its SLA at least"
         intent = Intent(job.job_id, ABSENT, self._new_token(), self._clock())
         leash = intent.leash(
             timer,

@@ -1,38 +1,40 @@
-"""Directives to publish. The OUTBOX row in the job's partition says whether one is to go out; the
-row in the index says who holds it, until when, and how often it was tried.
+"""What is to be sent. The OUTBOX row in the job's partition says that it was committed; the row in
+the index says who holds it, until when, and how often it was tried.
 
-A claim is the ETag that the index row got from it. A row can also be claimed at birth, by the
-commit that brings it, for the dispatcher of the same process; then the index row says so from the
-first moment. Which claims are this process's own is remembered here: one that was given back, or
-whose time is over, counts no more.
+A directive ends with its mark, which is a state of the OUTBOX row and comes with a commit. What a
+workflow is told changes nothing in the job: its index row alone says that it is still to be told,
+and goes when it was.
+
+A row can be claimed at birth, by the commit that brings it, for whoever sends rows of its kind in
+the same process; then the index row says so from the first moment.
 
 What is claimed is checked against the OUTBOX row first: an index row may announce a commit that is
-still to come (it is left alone), or speak of one that was overtaken (it is deleted).
+still to come (it is left alone), or speak of one that was overtaken (it is deleted). An INVOCATION
+is asked for by name, mostly in the process that has just committed it.
 """
 
-import heapq
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lucius_contract.routing import LANES
 from lucius_contract.states import OutboxState
 from lucius_contract.timeouts import Delays, delay_after
+from lucius_orchestrator.adapters.ledger.outbox_rows import DIRECTIVE_KINDS, job_id_of
 from lucius_orchestrator.adapters.ledger.tables import keys
+from lucius_orchestrator.adapters.ledger.tables.holds import Hold, Holds
 from lucius_orchestrator.adapters.ledger.tables.indexes import (
     PENDING,
     Etags,
     Indexes,
     Intent,
-    pending_partition,
 )
+from lucius_orchestrator.adapters.ledger.tables.lanes import Lanes, counted
 from lucius_orchestrator.adapters.ledger.tables.partition import (
     JOBS,
     IndexRow,
     JobPartitions,
-    OutboxRow,
+    Outgoing,
     Place,
     outbox_key,
 )
@@ -44,7 +46,13 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Tables,
     Values,
 )
-from lucius_orchestrator.domain.decision import Decision, DirectiveRow, OutboxKind, OutboxMark
+from lucius_orchestrator.domain.decision import (
+    Decision,
+    OutboxKind,
+    OutboxMark,
+    OutboxRow,
+    WorkflowRow,
+)
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.ports.ledger import (
     Adopter,
@@ -54,23 +62,14 @@ from lucius_orchestrator.ports.ledger import (
     Stored,
 )
 
-_PAGE = 1000
-
-
-class Hold(NamedTuple):
-    """The token of a claim. The ETags are those of the index row as the claim left it and of the
-    OUTBOX row, None where they were not seen."""
-
-    place: Place
-    until: datetime
-    etag: str | None
-    outbox_etag: str | None
+REMEMBERED = 1000
+"""INVOCATIONs: more than are asked for at a time."""
 
 
 class Birth(NamedTuple):
-    """A directive that comes with a commit, and its index row."""
+    """A row that comes with a commit, and its index row."""
 
-    row: DirectiveRow
+    row: OutboxRow
     pending: IndexRow
 
 
@@ -98,35 +97,57 @@ class Directives:
         self._clock = clock
         self._backoff = backoff
         self._wake = wake
-        self._held: dict[Place, Hold] = {}
-        self._adoption: _Adoption | None = None
+        self._holds = Holds(tables, clock)
+        self._adoptions: dict[OutboxKind, _Adoption] = {}
+        self._newborn: dict[Place, _Seen] = {}
 
     async def claim(
         self, kind: OutboxKind, size: int, lease: timedelta, lanes: Collection[int]
     ) -> list[Claim]:
+        if kind is OutboxKind.INVOCATION:
+            return []
         now, claims = self._clock(), list[Claim]()
-        self._forget_lapsed(now)
-        rows = await _Lanes.open(self._tables, kind, lanes)
+        self._holds.forget_lapsed(now)
+        rows = await Lanes.open(self._tables, kind, lanes)
         while len(claims) < size and (row := await rows.oldest()):
-            claim = await self._claim(kind, row, now + lease) if _is_free(row.values, now) else None
+            claim = await self._claim(row, now + lease) if _is_free(row.values, now) else None
             if claim is not None:
                 claims.append(claim)
         return claims
 
-    def adopt(self, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
-        adoption = self._adoption = _Adoption(lease, adopter)
+    async def take(
+        self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
+    ) -> Claim | None:
+        now, name = self._clock(), outbox_id(job_id, step_id, attempt_no)
+        read, outgoing = await self._jobs.load_with_outbox(job_id, name)
+        if outgoing is None or outgoing.row.kind is not OutboxKind.INVOCATION:
+            return None
+        newborn = self._newborn.pop(outgoing.pending, None)
+        if newborn is not None:
+            claim = await self._holds.take(_free(outgoing, newborn, read.stored), now + lease)
+            if claim is not None:
+                return claim
+        row = await self._tables.get(*outgoing.pending)
+        if row is None or outgoing.state is not OutboxState.PENDING or _is_claimed(row.values, now):
+            return None
+        return await self._holds.take(_free(outgoing, _seen(row), read.stored), now + lease)
+
+    def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
+        adoption = _Adoption(lease, adopter)
+        if kind is not OutboxKind.INVOCATION:
+            self._adoptions[kind] = adoption
 
         def end() -> None:
-            if self._adoption is adoption:
-                self._adoption = None
+            if self._adoptions.get(kind) is adoption:
+                del self._adoptions[kind]
 
         return end
 
     def births(self, decision: Decision, lane: int, intent: Intent) -> list[Birth]:
-        """The directives that a commit brings, claimed at birth if somebody wants them."""
+        """The rows that a commit brings, claimed at birth if somebody wants them."""
         births = []
         for row in decision.outbox:
-            adoption = self._adoption
+            adoption = self._adoptions.get(row.kind)
             is_wanted = adoption is not None and adoption.adopter.wants()
             until = self._clock() + adoption.lease if adoption and is_wanted else None
             births.append(Birth(row, intent.pending(row, lane, until)))
@@ -134,37 +155,28 @@ class Directives:
 
     async def born(self, stored: Stored, births: Sequence[Birth], etags: Etags) -> None:
         """They are there: give them to who wanted them, or let them be looked for."""
-        claims = []
+        are_waiting = False
         for row, (place, values) in births:
-            if values["until"] is not None:
-                outbox = Place(JOBS, keys.part(values["job_id"]), outbox_key(row.outbox_id))
-                hold = Hold(place, values["until"], etags.get(place), etags.get(outbox))
-                self._held[place] = hold
-                claims.append(_claim_of(row, hold, stored))
-        if claims and self._adoption is not None:
-            self._adoption.adopter.take(claims)
-        elif claims:
-            with suppress(LedgerUnavailable):
-                await self.release(claims)  # who wanted them has gone meanwhile
-        if births and (len(claims) < len(births) or self._adoption is None):
+            outbox = Place(JOBS, keys.part(values["job_id"]), outbox_key(row.outbox_id))
+            hold = Hold(place, values["until"], etags.get(place), etags.get(outbox))
+            if row.kind is OutboxKind.INVOCATION:
+                self._remember(hold)
+            elif hold.until is None:
+                are_waiting = True
+            else:
+                are_waiting |= not await self._give(_claim_of(row, hold, stored), hold)
+        if are_waiting:
             self._wake()
 
     async def backlog(self) -> dict[int, int]:
         """By the index, which names a directive from before its commit until it is published."""
-        first, end = keys.below(OutboxKind.DIRECTIVE.value)
-        after, found = (first, ""), Counter[str]()
-        while rows := await self._tables.scan(PENDING, after, end, _PAGE):
-            found.update(row.partition for row in rows)
-            after = rows[-1].partition, rows[-1].key
-            if len(rows) < _PAGE:
-                break
-        lanes = {pending_partition(OutboxKind.DIRECTIVE, lane): lane for lane in range(LANES)}
-        return {lanes[partition]: count for partition, count in sorted(found.items())}
+        directives, invocations = [await counted(self._tables, kind) for kind in DIRECTIVE_KINDS]
+        return dict(sorted((directives + invocations).items()))
 
     async def release(self, claims: Iterable[Claim]) -> None:
         now = self._clock()
         for claim in claims:
-            await self._change(claim, {"until": None, "due_at": now})
+            await self._holds.change(claim, {"until": None, "due_at": now})
 
     async def postpone(self, claims: Iterable[Claim], error: str) -> None:
         now = self._clock()
@@ -172,27 +184,27 @@ class Directives:
             tries = claim.tries + 1
             due_at = now + delay_after(tries, self._backoff, jitter=0.0)
             values = {"until": None, "due_at": due_at, "tries": tries, "error": error}
-            await self._change(claim, values)
+            await self._holds.change(claim, values)
 
     async def discard(self, claims: Iterable[Claim]) -> None:
+        told = []
         for claim in claims:
-            mark = OutboxMark(claim.row.outbox_id, OutboxState.SUPERSEDED)
-            for operation, pending in await self.marks([mark], claim, is_sure=False):
-                with suppress(EtagMismatch, NotFound):
-                    await self._jobs.write(claim.job_id, [operation])
-                await self._indexes.drop(pending)
-                self.let_go(pending)
+            if isinstance(claim.row, WorkflowRow):
+                told.append(claim)
+            else:
+                await self._supersede(claim)
+        await self._holds.drop(told)
 
     async def marks(
         self, marks: Sequence[OutboxMark], claim: Claim | None, *, is_sure: bool
     ) -> list[Mark]:
         """The rows that a commit ends: the one that the claim holds, if it still does. `is_sure`:
         that its OUTBOX row is as it was when it was claimed."""
-        if claim is None or not isinstance(claim.token, Hold):
+        if claim is None:
             return []
-        hold, wanted = claim.token, {mark.outbox_id: mark.state for mark in marks}
-        state = wanted.get(claim.row.outbox_id)
-        if state is None or not self._is_held(hold):
+        wanted = {mark.outbox_id: mark.state for mark in marks}
+        hold, state = self._holds.of(claim), wanted.get(claim.row.outbox_id)
+        if hold is None or state is None:
             return []
         etag = hold.outbox_etag if is_sure else None
         if etag is None:
@@ -204,7 +216,7 @@ class Directives:
 
     def let_go(self, place: Place) -> None:
         """Of a row that has ended."""
-        self._held.pop(place, None)
+        self._holds.let_go(place)
 
     async def status(self, job_id: str, step_id: str, attempt_no: int) -> DirectiveStatus | None:
         outbox = await self._jobs.outbox(job_id, outbox_id(job_id, step_id, attempt_no))
@@ -216,39 +228,42 @@ class Directives:
         claimable = row is not None and _is_free(row.values, self._clock())
         return DirectiveStatus(outbox.state, claimable)
 
-    async def _claim(self, kind: OutboxKind, row: Row, until: datetime) -> Claim | None:
+    async def _supersede(self, claim: Claim) -> None:
+        mark = OutboxMark(claim.row.outbox_id, OutboxState.SUPERSEDED)
+        for operation, pending in await self.marks([mark], claim, is_sure=False):
+            with suppress(EtagMismatch, NotFound):
+                await self._jobs.write(claim.job_id, [operation])
+            await self._indexes.drop(pending)
+            self.let_go(pending)
+
+    def _remember(self, hold: Hold) -> None:
+        """Whoever asks for an INVOCATION soon need not read the index row that was just written."""
+        if hold.etag is not None:
+            self._newborn[hold.place] = _Seen(hold.etag, tries=0)
+        if len(self._newborn) > REMEMBERED:
+            del self._newborn[next(iter(self._newborn))]
+
+    async def _give(self, claim: Claim, hold: Hold) -> bool:
+        """Whether the one who wanted it is still there."""
+        self._holds.keep(hold)
+        adoption = self._adoptions.get(claim.kind)
+        if adoption is not None:
+            adoption.adopter.take([claim])
+            return True
+        with suppress(LedgerUnavailable):
+            await self.release([claim])
+        return False
+
+    async def _claim(self, row: Row, until: datetime) -> Claim | None:
         place, job_id = Place(PENDING, row.partition, row.key), row.values["job_id"]
-        stored, outbox = await self._jobs.load_with_outbox(job_id, row.values["outbox_id"])
-        if outbox is None:
+        read, outgoing = await self._jobs.load_with_outbox(job_id, row.values["outbox_id"])
+        is_gone = read.head is not None and read.head.is_tombstone
+        if outgoing is None and not is_gone:
             return None
-        if not _is_wanted(outbox, place):
+        if outgoing is None or not _is_wanted(outgoing, place):
             await self._indexes.drop(place)
             return None
-        try:
-            (etag,) = await self._tables.batch(
-                PENDING, row.partition, [Merge(row.key, {"until": until}, row.etag)]
-            )
-        except (EtagMismatch, NotFound):
-            return None
-        self._held[place] = hold = Hold(place, until, etag, outbox.etag)
-        version = stored.version if stored else None
-        return Claim(job_id, kind, outbox.row, row.values["tries"], hold, version, stored)
-
-    async def _change(self, claim: Claim, values: Values) -> None:
-        """Unless the claim was lost."""
-        hold = claim.token
-        if not isinstance(hold, Hold) or not self._is_held(hold):
-            return
-        self.let_go(hold.place)
-        table, partition, row = hold.place
-        with suppress(EtagMismatch, NotFound):
-            await self._tables.batch(table, partition, [Merge(row, values, hold.etag)])
-
-    def _is_held(self, hold: Hold) -> bool:
-        return self._held.get(hold.place) == hold and self._clock() <= hold.until
-
-    def _forget_lapsed(self, now: datetime) -> None:
-        self._held = {place: hold for place, hold in self._held.items() if hold.until >= now}
+        return await self._holds.take(_free(outgoing, _seen(row), read.stored), until)
 
 
 class _Adoption(NamedTuple):
@@ -256,65 +271,37 @@ class _Adoption(NamedTuple):
     adopter: Adopter
 
 
-class _Lanes:
-    """Index rows of some lanes, merged by their keys, which begin with the time. One scan sees them
-    all, unless there are very many: then each lane is read alone."""
+class _Seen(NamedTuple):
+    """An index row, as it was when nobody held it."""
 
-    def __init__(self, tables: Tables, kind: OutboxKind) -> None:
-        self._tables = tables
-        self._kind = kind
-        self._pages: list[tuple[str, int, list[Row], bool]] = []
-
-    @classmethod
-    async def open(cls, tables: Tables, kind: OutboxKind, lanes: Collection[int]) -> "_Lanes":
-        found = cls(tables, kind)
-        first, end = keys.below(kind.value)
-        rows = await tables.scan(PENDING, (first, ""), end, _PAGE)
-        if len(rows) < _PAGE:
-            partitions = {pending_partition(kind, lane) for lane in lanes}
-            wanted = [row for row in rows if row.partition in partitions]
-            found._push(0, sorted(wanted, key=_key, reverse=True), is_full=False)
-        else:
-            for lane in lanes:
-                await found._read(lane, "")
-        return found
-
-    async def oldest(self) -> Row | None:
-        if not self._pages:
-            return None
-        _, lane, rows, is_full = heapq.heappop(self._pages)
-        row = rows.pop()
-        if rows:
-            self._push(lane, rows, is_full=is_full)
-        elif is_full:
-            await self._read(lane, row.key + "!")
-        return row
-
-    async def _read(self, lane: int, first: str) -> None:
-        partition = pending_partition(self._kind, lane)
-        page = await self._tables.query(PENDING, partition, first, keys.END, _PAGE)
-        self._push(lane, page[::-1], is_full=len(page) == _PAGE)
-
-    def _push(self, lane: int, rows: list[Row], *, is_full: bool) -> None:
-        """`rows` with the oldest last."""
-        if rows:
-            heapq.heappush(self._pages, (rows[-1].key, lane, rows, is_full))
-
-
-def _key(row: Row) -> str:
-    return row.key
+    etag: str
+    tries: int
 
 
 def _is_free(values: Values, now: datetime) -> bool:
-    until: datetime | None = values["until"]
     due_at: datetime = values["due_at"]
-    return due_at <= now and (until is None or until < now)
+    return due_at <= now and not _is_claimed(values, now)
 
 
-def _claim_of(row: DirectiveRow, hold: Hold, stored: Stored) -> Claim:
-    job_id = stored.aggregate.job.job_id
-    return Claim(job_id, OutboxKind.DIRECTIVE, row, 0, hold, stored.version, stored)
+def _is_claimed(values: Values, now: datetime) -> bool:
+    until: datetime | None = values["until"]
+    return until is not None and until >= now
 
 
-def _is_wanted(outbox: OutboxRow, place: Place) -> bool:
-    return outbox.state is OutboxState.PENDING and outbox.pending == place
+def _seen(row: Row) -> _Seen:
+    return _Seen(row.etag, row.values["tries"])
+
+
+def _free(outgoing: Outgoing, seen: _Seen, stored: Stored | None) -> Claim:
+    """What a claim of a row that nobody holds would be."""
+    row, token = outgoing.row, Hold(outgoing.pending, None, seen.etag, outgoing.etag)
+    version = stored.version if stored else None
+    return Claim(job_id_of(row), row.kind, row, seen.tries, token, version, stored)
+
+
+def _claim_of(row: OutboxRow, hold: Hold, stored: Stored) -> Claim:
+    return Claim(stored.aggregate.job.job_id, row.kind, row, 0, hold, stored.version, stored)
+
+
+def _is_wanted(outgoing: Outgoing, place: Place) -> bool:
+    return outgoing.state is OutboxState.PENDING and outgoing.pending == place

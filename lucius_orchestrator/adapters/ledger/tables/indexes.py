@@ -13,7 +13,8 @@ A void row may be deleted by anybody, at any time. A row of the second kind may 
 has fenced its base: see `JobPartitions.fence`. That is the whole of the repair.
 
     timers       <kind>            <moment>!<job>!<token>     one per job that is not terminal
-    pending      <kind>!<lane>     <moment>!<outbox>!<token>  directives to publish
+    pending      <kind>!<lane>     <moment>!<outbox>!<token>  directives to publish, and what
+                                                              workflows are to be told
     states       CANCELLING, ...   <job>!<token>
     ended        ENDED             <moment>!<job>!<token>
     deadletters  <month>           <moment>!<letter>!<token>  newest first
@@ -23,8 +24,7 @@ has fenced its base: see `JobPartitions.fence`. That is the whole of the repair.
 
 The row in `timers` is also the job's leash: it is written before anything else of a creation, and
 deleted after all that follows the job's end. Whatever a crash leaves behind (an idempotency entry,
-in-flight slots, a row of the job list) is reached from it. A job without a timer, because another
-engine keeps its time, has its leash in a partition that is of no kind.
+in-flight slots, a row of the job list) is reached from it.
 """
 
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Values,
 )
 from lucius_orchestrator.domain.aggregate import Job
-from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
 from lucius_orchestrator.domain.timers import Due
 from lucius_orchestrator.ports.ledger import DeadLetterRow
 from lucius_orchestrator.ports.webhooks import webhooks_of
@@ -64,7 +64,6 @@ ENDED = "ended"
 LETTERS = "deadletters"
 WEBHOOKS = "webhooks"
 JOBLIST = "joblist"
-UNTIMED = "UNTIMED"
 WEBHOOK = "WEBHOOK"
 WEBHOOK_DUE = "DUE"
 _PAGE = 100
@@ -82,28 +81,18 @@ class Intent(NamedTuple):
     token: str
     now: datetime
 
-    def leash(self, due: Due | None, **reach: Any) -> IndexRow:
+    def leash(self, due: Due, **reach: Any) -> IndexRow:
         """`reach` is what a creation has to undo if it fails."""
-        if due is None:
-            place = Place(TIMERS, UNTIMED, keys.key(self.job_id, self.token))
-            return self._row(place, **reach)
         row = keys.key(keys.moment(due.at), self.job_id, self.token)
         return self._row(Place(TIMERS, due.kind.value, row), due=due, **reach)
 
-    def pending(
-        self, directive: DirectiveRow, lane: int, until: datetime | None = None
-    ) -> IndexRow:
+    def pending(self, row: OutboxRow, lane: int, until: datetime | None = None) -> IndexRow:
         """`until`: claimed at birth, for so long."""
-        at = keys.moment(directive.created_at)
-        place = Place(
-            PENDING,
-            pending_partition(OutboxKind.DIRECTIVE, lane),
-            keys.key(at, directive.outbox_id, self.token),
-        )
+        key = keys.key(keys.moment(row.created_at), row.outbox_id, self.token)
         return self._row(
-            place,
-            outbox_id=directive.outbox_id,
-            due_at=directive.created_at,
+            Place(PENDING, pending_partition(row.kind, lane), key),
+            outbox_id=row.outbox_id,
+            due_at=row.created_at,
             until=until,
             tries=0,
             error=None,

@@ -175,10 +175,13 @@ class TableLedger:
     ) -> list[Claim]:
         return await self._directives.claim(kind, size, lease, lanes)
 
+    async def take(
+        self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
+    ) -> Claim | None:
+        return await self._directives.take(job_id, step_id, attempt_no, lease)
+
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
-        if kind is not OutboxKind.DIRECTIVE:
-            return lambda: None
-        return self._directives.adopt(lease, adopter)
+        return self._directives.adopt(kind, lease, adopter)
 
     async def release(self, claims: Sequence[Claim]) -> None:
         await self._directives.release(claims)

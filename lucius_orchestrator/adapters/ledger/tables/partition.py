@@ -4,7 +4,7 @@
     JOB                   the head: every commit replaces it on its ETag, which is the job's version
     JOB!STEP!00           a step; JOB and its steps are one range, so that a load reads no events
     LETTER!<id>           a dead letter; outlives the job
-    OUTBOX!<id>           a directive, and where in the index of pending ones its row stands
+    OUTBOX!<id>           something to send, and where in the index of such rows its own stands
 
 Values are the domain's own objects: how they are spelled is for a store that keeps text to say.
 
@@ -34,7 +34,12 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Values,
 )
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
-from lucius_orchestrator.domain.decision import AuditEvent, Decision, DirectiveRow
+from lucius_orchestrator.domain.decision import (
+    AuditEvent,
+    Decision,
+    DirectiveRow,
+    OutboxRow,
+)
 from lucius_orchestrator.domain.timers import Due
 from lucius_orchestrator.ports.ledger import LedgerUnavailable, Stored
 
@@ -116,9 +121,12 @@ class Written(NamedTuple):
     etags: Mapping[Place, str | None]
 
 
-class OutboxRow(NamedTuple):
+class Outgoing(NamedTuple):
+    """An OUTBOX row. The state is that of a directive: what a workflow is told of is PENDING for as
+    long as its index row is there, and nobody marks it."""
+
     etag: str
-    row: DirectiveRow
+    row: OutboxRow
     state: OutboxState
     pending: Place
 
@@ -139,20 +147,18 @@ class JobPartitions:
         """The job and its head, as of one moment."""
         return _read(await self._tables.query(JOBS, keys.part(job_id), *AGGREGATE, _MOST_ROWS))
 
-    async def load_with_outbox(
-        self, job_id: str, outbox_id: str
-    ) -> tuple[Stored | None, OutboxRow | None]:
-        """The same with one of its directives."""
+    async def load_with_outbox(self, job_id: str, outbox_id: str) -> tuple[Read, Outgoing | None]:
+        """The same with one of its OUTBOX rows."""
         key = outbox_key(outbox_id)
         partition = keys.part(job_id)
         rows = await self._tables.query(JOBS, partition, *AGGREGATE, _MOST_ROWS, also=key)
         if not rows or rows[-1].key != key:
-            return _read(rows).stored, None
-        return _read(rows[:-1]).stored, outbox_row(rows[-1])
+            return _read(rows), None
+        return _read(rows[:-1]), outgoing(rows[-1])
 
-    async def outbox(self, job_id: str, outbox_id: str) -> OutboxRow | None:
+    async def outbox(self, job_id: str, outbox_id: str) -> Outgoing | None:
         row = await self._tables.get(JOBS, keys.part(job_id), outbox_key(outbox_id))
-        return outbox_row(row) if row else None
+        return outgoing(row) if row else None
 
     async def events(self, job_id: str, after: int, limit: int) -> list[AuditEvent]:
         first, end = event_key(after + 1), EVENT_ROWS[1]
@@ -224,9 +230,10 @@ def _read(rows: Sequence[Row]) -> Read:
     return Read(head, Stored(aggregate, TableVersion(head.etag, head.leash), head.timer))
 
 
-def outbox_row(row: Row) -> OutboxRow:
+def outgoing(row: Row) -> Outgoing:
     values = row.values
-    return OutboxRow(row.etag, values["row"], values["state"], values["pending"])
+    state = values.get("state", OutboxState.PENDING)
+    return Outgoing(row.etag, values["row"], state, values["pending"])
 
 
 def outbox_key(outbox_id: str) -> str:
@@ -262,15 +269,17 @@ def changes(
 
 
 def additions(decision: Decision, pending: Iterable[IndexRow]) -> list[Operation]:
-    """The rows that are new with a decision: its directives and its events."""
+    """The rows that are new with a decision: what it sends and its events."""
     rows: list[Operation] = [
-        Insert(
-            outbox_key(row.outbox_id),
-            {"row": row, "state": OutboxState.PENDING, "pending": index.place},
-        )
+        Insert(outbox_key(row.outbox_id), _outgoing_values(row, index.place))
         for row, index in zip(decision.outbox, pending, strict=True)
     ]
     for first in range(0, len(decision.events), _EVENTS_IN_A_ROW):
         events = decision.events[first : first + _EVENTS_IN_A_ROW]
         rows.append(Insert(event_key(events[-1].seq), {"events": events}))
     return rows
+
+
+def _outgoing_values(row: OutboxRow, pending: Place) -> Values:
+    values = {"row": row, "pending": pending}
+    return {**values, "state": OutboxState.PENDING} if isinstance(row, DirectiveRow) else values

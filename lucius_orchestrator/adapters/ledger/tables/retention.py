@@ -144,5 +144,6 @@ class Retention:
 
 
 def _pending(rows: list[Row]) -> list[Place]:
-    """Where directives that nobody published stand in the index."""
+    """Where directives that nobody published stand in the index. Of what workflows were to be told
+    the index rows are long gone; one that is left leads to a tombstone, and goes with a claim."""
     return [row.values["pending"] for row in rows if row.values.get("state") is OutboxState.PENDING]

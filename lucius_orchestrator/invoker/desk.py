@@ -1,0 +1,166 @@
+"""`InvokerDesk`: what workflows ask for, decided and committed."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from lucius_contract import timeouts
+from lucius_contract.errors import ContractError, ErrorCode
+from lucius_contract.states import StepState
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, JsonObject
+from lucius_orchestrator.domain.events import (
+    AckTimedOut,
+    AttemptOpened,
+    CancelRequested,
+    CeilingReached,
+    Command,
+    Event,
+    LeaseExpired,
+    PauseRequested,
+    ResumeRequested,
+    RetryDue,
+    SlaExceeded,
+    TimerOfAttempt,
+)
+from lucius_orchestrator.domain.workflow import Next, TimerName, result_of, what_next
+from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.outbox.publishing import DirectivePublisher
+from lucius_orchestrator.ports.invoker import AttemptName, InvokerRefused, Reported
+
+_OF_ATTEMPT: Mapping[TimerName, type[TimerOfAttempt]] = {
+    TimerName.ACK_TIMEOUT: AckTimedOut,
+    TimerName.LEASE_EXPIRED: LeaseExpired,
+    TimerName.ATTEMPT_TIMEOUT: CeilingReached,
+    TimerName.RETRY_DUE: RetryDue,
+}
+_WAIT_FOR_REPLIES = frozenset(
+    {TimerName.ACK_TIMEOUT, TimerName.LEASE_EXPIRED, TimerName.ATTEMPT_TIMEOUT}
+)
+COMMANDS: Mapping[str, type[Command]] = {
+    "cancel": CancelRequested,
+    "pause": PauseRequested,
+    "resume": ResumeRequested,
+}
+
+
+class Opened(NamedTuple):
+    """`is_open`: the attempt is the step's, under this lease. `result` is the RESULT that was
+    applied for it, if one was."""
+
+    is_open: bool
+    result: JsonObject | None
+    following: Next
+
+
+class Published(NamedTuple):
+    """`has_sent`: by this call."""
+
+    has_sent: bool
+    following: Next
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSettings:
+    """A publish is tried `tries` times, after pauses that begin with `pause` and double. Deadlines
+    of replies count only `recovery_grace` after the start: replies that came meanwhile are let in
+    first."""
+
+    tries: int = 3
+    pause: timedelta = timedelta(milliseconds=200)
+    claim: timedelta = timedelta(seconds=30)
+    recovery_grace: timedelta = timeouts.RECOVERY_GRACE
+
+
+class InvokerDesk:
+    """Refusals are `InvokerRefused`; `LedgerUnavailable` and `ContractError` with UNAVAILABLE mean
+    that it may be asked again."""
+
+    def __init__(
+        self,
+        engine: LedgerEngine,
+        publisher: DirectivePublisher,
+        settings: DeskSettings | None = None,
+    ) -> None:
+        self._engine = engine
+        self._publisher = publisher
+        self._settings = settings or DeskSettings()
+        self._lets_time_pass_at = engine.world.clock() + self._settings.recovery_grace
+
+    async def open_attempt(self, attempt: AttemptName, lease_expires_at: datetime) -> Opened:
+        event = AttemptOpened(*_identity(attempt), lease_expires_at, attempt.tenant_id)
+        aggregate = await self._decided(attempt.job_id, event)
+        step = aggregate.step(attempt.step_id)
+        assert step is not None, "else it was refused"
+        is_open = (step.attempt_no, step.lease_id) == (attempt.attempt_no, attempt.lease_id)
+        result = result_of(step, attempt.attempt_no) if is_open else None
+        return Opened(is_open, result, what_next(aggregate))
+
+    async def publish(self, attempt: AttemptName) -> Published:
+        """`ContractError` with UNAVAILABLE if the bus takes it at no try, or another is at it."""
+        pause = self._settings.pause
+        for number in range(self._settings.tries):
+            if number:
+                await asyncio.sleep(pause.total_seconds())
+                pause *= 2
+            has_sent = await self._publish(attempt)
+            aggregate = await self._driven(attempt.job_id, is_fresh=has_sent)
+            if not _awaits_publish(aggregate, attempt):
+                return Published(has_sent, what_next(aggregate))
+        raise ContractError(
+            ErrorCode.UNAVAILABLE, "the directive could not be published; try again"
+        )
+
+    async def report(self, attempt: AttemptName, name: TimerName, deadline: datetime) -> Reported:
+        """What the deadline means now, if it has not moved."""
+        now = self._engine.world.clock()
+        aggregate = await self._driven(attempt.job_id)
+        if name in _WAIT_FOR_REPLIES and now < self._lets_time_pass_at:
+            return Reported(what_next(aggregate), self._lets_time_pass_at)
+        aggregate = await self._decided(attempt.job_id, _timer(attempt, name, deadline))
+        return Reported(what_next(aggregate), None)
+
+    async def command(self, job_id: str, verb: str, by: str | None) -> Next:
+        await self._driven(job_id)
+        return what_next(await self._decided(job_id, COMMANDS[verb](by)))
+
+    async def _publish(self, attempt: AttemptName) -> bool:
+        claim = await self._engine.ledger.take(
+            attempt.job_id, attempt.step_id, attempt.attempt_no, self._settings.claim
+        )
+        if claim is None:
+            return False
+        await self._publisher.deliver([claim])
+        return True
+
+    async def _driven(self, job_id: str, *, is_fresh: bool = False) -> Aggregate:
+        """The job, which must be one that Temporal drives; `is_fresh`: it was committed here."""
+        recent = self._engine.recall(job_id) if is_fresh else None
+        aggregate = (recent or await self._engine.read(job_id)).aggregate
+        if aggregate.job.engine is not Engine.TEMPORAL:
+            raise InvokerRefused(ErrorCode.JOB_NOT_FOUND, f"no workflow drives {job_id}")
+        return aggregate
+
+    async def _decided(self, job_id: str, event: Event) -> Aggregate:
+        decision, stored = await self._engine.apply(job_id, event)
+        if decision.refusal is not None:
+            code, reason = decision.refusal
+            raise InvokerRefused(code, reason, what_next(stored.aggregate))
+        return stored.aggregate
+
+
+def _identity(attempt: AttemptName) -> tuple[str, int, str]:
+    return attempt.step_id, attempt.attempt_no, attempt.lease_id
+
+
+def _timer(attempt: AttemptName, name: TimerName, deadline: datetime) -> Event:
+    if name is TimerName.SLA_EXCEEDED:
+        return SlaExceeded(deadline)
+    return _OF_ATTEMPT[name](*_identity(attempt), deadline)
+
+
+def _awaits_publish(aggregate: Aggregate, attempt: AttemptName) -> bool:
+    step = aggregate.active
+    current = (step.step_id, step.attempt_no, step.lease_id)
+    return step.state is StepState.DISPATCHING and current == _identity(attempt)

@@ -1,0 +1,61 @@
+"""Kills processes (SIGKILL) and starts them again."""
+
+import asyncio
+import os
+import random
+import signal
+
+
+class Killer:
+    """Starts a replica, lets it live for a moment, kills it; the last one lives on. `after`: for so
+    many seconds, at least and at most."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        command: tuple[str, ...],
+        kills: int,
+        after: tuple[float, float],
+    ) -> None:
+        self._chance = chance
+        self._command = command
+        self._after = after
+        self.kills_left = kills
+
+    async def keep_one(self) -> None:
+        while True:
+            process = await asyncio.create_subprocess_exec(
+                *self._command, stdout=asyncio.subprocess.PIPE
+            )
+            try:
+                assert process.stdout is not None
+                assert await process.stdout.readline() == b"ready\n", "the process did not start"
+                if self.kills_left <= 0:
+                    await process.wait()
+                    raise AssertionError("a process ended by itself")
+                self.kills_left -= 1
+                await asyncio.sleep(self._chance.uniform(*self._after))
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                await process.wait()
+
+
+class OffspringKiller(Killer):
+    """Kills what another process starts again and again, and names by its id when it is ready."""
+
+    async def keep_one(self) -> None:
+        parent = await asyncio.create_subprocess_exec(
+            *self._command, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        )
+        try:
+            assert parent.stdout is not None
+            async for line in parent.stdout:
+                if self.kills_left > 0:
+                    self.kills_left -= 1
+                    await asyncio.sleep(self._chance.uniform(*self._after))
+                    os.kill(int(line), signal.SIGKILL)
+            raise AssertionError("a process ended by itself")
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+            await parent.wait()

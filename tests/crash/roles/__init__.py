@@ -1,0 +1,1 @@
+"""Processes of the Temporal engine that are killed: one role each, as in a deployment."""

@@ -1,0 +1,40 @@
+"""Submits all jobs, and has their workflows started."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from lucius_orchestrator.bootstrap import Part
+from lucius_orchestrator.domain.aggregate import Engine
+from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.temporal.starts import WorkflowStarts
+from tests.crash.jobs import snapshot
+from tests.crash.process import submit_all
+from tests.crash.roles.place import COURIERS, Place, run
+
+LIMIT = 40
+"""Jobs in flight at a time: fewer than there are, so that every kill meets some."""
+
+
+class Submission:
+    """A part that ends when all jobs are there."""
+
+    def __init__(self, engine: LedgerEngine, jobs: int) -> None:
+        self._engine = engine
+        self._jobs = jobs
+
+    async def run(self) -> None:
+        await submit_all(self._engine, self._jobs, snapshot(limit=LIMIT), Engine.TEMPORAL)
+
+    async def stop(self) -> None:
+        """It is killed instead."""
+
+
+@asynccontextmanager
+async def parts(place: Place) -> AsyncIterator[Sequence[Part]]:
+    async with place.engine() as engine:
+        starts = WorkflowStarts(engine, place.workflows(), COURIERS)
+        yield [Submission(engine, int(place.jobs)), starts]
+
+
+if __name__ == "__main__":
+    run(parts)
