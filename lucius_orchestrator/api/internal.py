@@ -58,6 +58,9 @@ class InternalCredential:
 
 
 class _Call(NamedTuple):
+    """Has what a route has, for those who look at the scope."""
+
+    path: str
     handle: Callable[..., Awaitable[Answer]]
     arguments: dict[str, str]
 
@@ -72,7 +75,7 @@ class InternalApi:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._credential.check(scope)
-        call = self._call(scope)
+        call = scope["route"] = self._call(scope)
         body = _object(await read_body(receive))
         try:
             answer = await call.handle(body, **call.arguments)
@@ -86,12 +89,13 @@ class InternalApi:
         if scope["method"] != "POST":
             raise not_found(f"there is nothing to {scope['method']} here")
         if path == ATTEMPT:
-            return _Call(self._open_attempt, {})
+            return _Call(ATTEMPT, self._open_attempt, {})
         if path == PUBLISH:
-            return _Call(self._publish, {})
-        for pattern, handle in ((_EVENTS, self._report), (_COMMAND, self._tell)):
-            if matched := pattern.fullmatch(path):
-                return _Call(handle, matched.groupdict())
+            return _Call(PUBLISH, self._publish, {})
+        if matched := _EVENTS.fullmatch(path):
+            return _Call(EVENTS, self._report, matched.groupdict())
+        if matched := _COMMAND.fullmatch(path):
+            return _Call(COMMAND, self._tell, matched.groupdict())
         raise not_found(f"there is no {path}")
 
     async def _open_attempt(self, body: Body) -> Answer:

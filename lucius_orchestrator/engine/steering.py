@@ -24,7 +24,7 @@ class Steering:
         if self._commander is None:
             raise ContractError(
                 ErrorCode.UNAVAILABLE,
-                "Temporal drives the job, but nothing here: set LUCIUS_TEMPORAL_ENABLED",
+                "Temporal drives the job, and no invoker is known here: set LUCIUS_INVOKER_URL",
             )
         try:
             following = await self._commander.command(job_id, verb, by)

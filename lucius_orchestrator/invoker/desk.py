@@ -28,6 +28,7 @@ from lucius_orchestrator.domain.workflow import Next, TimerName, result_of, what
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.outbox.publishing import DirectivePublisher
 from lucius_orchestrator.ports.invoker import AttemptName, InvokerRefused, Reported
+from lucius_orchestrator.ports.ledger import Claim
 
 _OF_ATTEMPT: Mapping[TimerName, type[TimerOfAttempt]] = {
     TimerName.ACK_TIMEOUT: AckTimedOut,
@@ -118,7 +119,10 @@ class InvokerDesk:
         aggregate = await self._driven(attempt.job_id)
         if name in _WAIT_FOR_REPLIES and now < self._lets_time_pass_at:
             return Reported(what_next(aggregate), self._lets_time_pass_at)
+        awaited_publish = _awaits_publish(aggregate, attempt)
         aggregate = await self._decided(attempt.job_id, _timer(attempt, name, deadline))
+        if awaited_publish and not _awaits_publish(aggregate, attempt):
+            await self._end_unpublished(attempt)
         return Reported(what_next(aggregate), None)
 
     async def command(self, job_id: str, verb: str, by: str | None) -> Next:
@@ -126,13 +130,22 @@ class InvokerDesk:
         return what_next(await self._decided(job_id, COMMANDS[verb](by)))
 
     async def _publish(self, attempt: AttemptName) -> bool:
-        claim = await self._engine.ledger.take(
-            attempt.job_id, attempt.step_id, attempt.attempt_no, self._settings.claim
-        )
+        claim = await self._take(attempt)
         if claim is None:
             return False
         await self._publisher.deliver([claim])
         return True
+
+    async def _end_unpublished(self, attempt: AttemptName) -> None:
+        """Nobody will ask for the directive any more."""
+        claim = await self._take(attempt)
+        if claim is not None:
+            await self._engine.ledger.discard([claim])
+
+    async def _take(self, attempt: AttemptName) -> Claim | None:
+        return await self._engine.ledger.take(
+            attempt.job_id, attempt.step_id, attempt.attempt_no, self._settings.claim
+        )
 
     async def _driven(self, job_id: str, *, is_fresh: bool = False) -> Aggregate:
         """The job, which must be one that Temporal drives; `is_fresh`: it was committed here."""

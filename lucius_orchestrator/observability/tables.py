@@ -53,6 +53,40 @@ EVENTS: tuple[EventInfo, ...] = (
         "The ledger could not be read; its gauges are absent.",
     ),
     EventInfo("gauges.fresh", "INFO", (), "The ledger can be read again."),
+    EventInfo("temporal.away", "WARNING", ("error",), "No workflow runs here; told once."),
+    EventInfo(
+        "workflow.attempt_delayed",
+        "WARNING",
+        ("jobId", "stepId", "tenant_id", "attempt_no", "error"),
+        "An attempt could not be opened at once; Temporal tries again.",
+    ),
+    EventInfo(
+        "workflow.invoker_away", "WARNING", ("jobId", "code", "error"), "A call is made again."
+    ),
+    EventInfo(
+        "workflow.call_refused",
+        "WARNING",
+        ("jobId", "code", "error"),
+        "The invoker refuses a call, perhaps its credential; it is made again.",
+    ),
+    EventInfo(
+        "workflow.answer_malformed",
+        "WARNING",
+        ("jobId", "stepId", "tenant_id", "attempt_no", "error"),
+        "The invoker's answer does not say what comes next; it is asked again.",
+    ),
+    EventInfo(
+        "workflow.signal_malformed",
+        "WARNING",
+        ("jobId", "stepId", "tenant_id", "attempt_no", "signal", "error"),
+        "A signal does not say what comes next, and is ignored.",
+    ),
+    EventInfo(
+        "workflow.signal_unknown",
+        "WARNING",
+        ("jobId", "stepId", "tenant_id", "attempt_no", "signal"),
+        "A signal that this release does not know, and ignores.",
+    ),
     EventInfo("tracing.failed", "WARNING", ("error",), "Spans are not recorded; told once."),
     EventInfo(
         "tracing.unsupported",

@@ -58,6 +58,7 @@ class TemporalWorker:
         self._stopping = asyncio.Event()
         self._stopped = asyncio.Event()
         self._stopped.set()
+        self._is_away = False
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -75,9 +76,12 @@ class TemporalWorker:
         """Until the stop, or until the server is found away or unfit."""
         try:
             worker = self._worker(await connected(self._options))
+            self._is_away = False
             await self._work(worker)
         except (RuntimeError, RPCError) as error:
-            _log.warning("temporal.away", extra={"error": str(error)})
+            if not self._is_away:
+                _log.warning("temporal.away", extra={"error": str(error)})
+            self._is_away = True
             await until_set(self._stopping, self._settings.pause)
 
     async def _work(self, worker: Worker) -> None:

@@ -187,13 +187,15 @@ async def test_killed_workers_invokers_and_servers_lose_no_job_and_open_no_attem
 
 
 def check_leases(aggregate: Aggregate, service: UnreliableService) -> None:
-    """What the service was sent is what the ledger has opened: each attempt under one lease and in
-    one message, however often that was delivered."""
+    """What the service was sent is what the ledger has opened, each attempt under one lease and in
+    one message, however often that was delivered; and what the ledger says was sent, was."""
     for step in aggregate.steps:
         assert len(step.attempts) <= step.policy.max_attempts
         leases = {attempt.attempt_no: attempt.lease_id for attempt in step.attempts}
         assert len(set(leases.values())) == len(leases)
-        for attempt_no, names in _sent(service, aggregate.job.job_id, step.step_id):
+        sent = dict(_sent(service, aggregate.job.job_id, step.step_id))
+        assert {attempt.attempt_no for attempt in step.attempts if attempt.sent_at} <= sent.keys()
+        for attempt_no, names in sent.items():
             assert [lease_id for _, lease_id in names] == [leases[attempt_no]]
 
 
@@ -222,7 +224,9 @@ def check_runs(
         assert causes <= _TOLD_BY_TEMPORAL | {"MISSING"}
         assert terminated[job_id] or not causes & _TOLD_BY_TEMPORAL
     causes_of_all = Counter(cause for _, events in histories for cause in restarts(events))
+    attempts = Counter(len(step.attempts) for aggregate, _ in histories for step in aggregate.steps)
     print(f"{terminated.total()} terminated, restarts {dict(causes_of_all)}")
+    print(f"{dict(attempts)} steps had so many attempts")
 
 
 def restarts(events: Sequence[AuditEvent]) -> list[str | None]:

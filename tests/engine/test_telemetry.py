@@ -9,13 +9,15 @@ import pytest
 from lucius_bus.port import Bus, BusMessage
 from lucius_contract.messages import Directive, ResultStatus
 from lucius_orchestrator.bootstrap import running
-from lucius_orchestrator.domain.aggregate import ReplyVia
+from lucius_orchestrator.domain.aggregate import Engine, ReplyVia
 from lucius_orchestrator.engine import telemetry as told
 from lucius_orchestrator.engine.telemetry import EVENTS, METRICS
 from lucius_orchestrator.ports.ledger import Conflict, LedgerUnavailable, Repair
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from lucius_orchestrator.sweepers.index_repair import IndexRepair
+from lucius_orchestrator.temporal.courier import CourierSettings
+from lucius_orchestrator.temporal.starts import WorkflowStarts
 from tests.engine.plane import (
     PIPELINE,
     REPLIES,
@@ -31,6 +33,7 @@ from tests.engine.plane import (
     request,
     result,
 )
+from tests.invoker.stage import RecordedWorkflows
 from tests.outbox.test_telemetry import STANDARD
 
 RETRY, FINAL = ResultStatus.FAILED_RETRY, ResultStatus.FAILED_FINAL
@@ -62,6 +65,7 @@ async def consumed(plane: Plane, *messages: BusMessage) -> None:
 
 async def everything_happens(plane: Plane) -> list[Directive]:
     """All that is counted or told, good and bad; the directives of all attempts."""
+    await _a_job_that_temporal_drives(plane)
     return [
         await _a_job_that_succeeds(plane),
         await _a_job_that_fails(plane),
@@ -69,6 +73,16 @@ async def everything_happens(plane: Plane) -> list[Directive]:
         *await _a_bus_that_fails(plane),
         await _a_ledger_that_fails(plane),
     ]
+
+
+async def _a_job_that_temporal_drives(plane: Plane) -> None:
+    await plane.submit(request(engine=Engine.TEMPORAL, idempotency_key="k-0"))
+    workflows = RecordedWorkflows()
+    starts = WorkflowStarts(plane.engine, workflows, CourierSettings(pause=timedelta(0)))
+    workflows.away = True
+    await starts.run_once()
+    workflows.away = False
+    await starts.run_once()
 
 
 async def _a_job_that_succeeds(plane: Plane) -> Directive:

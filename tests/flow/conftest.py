@@ -33,7 +33,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 def stack(
     places: Places, documents: Path, engine: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    """The control plane and the three services; replies go over HTTP with the ledger engine, over
-    the bus with Temporal."""
-    with Stack(places, tmp_path_factory.mktemp("stack"), documents, engine=engine) as running:
+    """The control plane and the three services; replies go over HTTP."""
+    folder, environ = tmp_path_factory.mktemp("stack"), {"LUCIUS_REPLY_VIA": "http"}
+    with Stack(places, folder, documents, engine=engine, environ=environ) as running:
         yield running

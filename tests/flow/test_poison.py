@@ -26,8 +26,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory, documents: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stack(places: Places, desk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Stack(places, tmp_path_factory.mktemp("stack"), desk) as running:
+def stack(
+    places: Places, desk: Path, engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    with Stack(places, tmp_path_factory.mktemp("stack"), desk, engine=engine) as running:
         yield running
 
 

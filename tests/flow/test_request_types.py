@@ -1,4 +1,5 @@
-"""Every request type, from the submit to what lies at its output_ref, over both reply ways."""
+"""Every request type, from the submit to what lies at its output_ref, over both reply ways and with
+both engines."""
 
 import json
 from collections.abc import Iterator
@@ -23,16 +24,23 @@ TYPES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(scope="module", params=["http", "bus"])
+@pytest.fixture(scope="module")
 def stack(
-    request: pytest.FixtureRequest,
     places: Places,
     documents: Path,
+    engine: str,
+    way: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
-    environ = {"LUCIUS_REPLY_VIA": request.param}
-    with Stack(places, tmp_path_factory.mktemp("stack"), documents, environ=environ) as running:
+    folder, environ = tmp_path_factory.mktemp("stack"), {"LUCIUS_REPLY_VIA": way}
+    with Stack(places, folder, documents, engine=engine, environ=environ) as running:
         yield running
+
+
+@pytest.fixture(scope="module", params=["http", "bus"])
+def way(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
 
 
 @pytest.mark.parametrize(("request_type", "document", "payload"), TYPES, ids=[t for t, *_ in TYPES])

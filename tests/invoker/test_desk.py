@@ -9,6 +9,7 @@ from lucius_bus.port import BusUnavailable, PublishRefused
 from lucius_contract.messages import ResultStatus
 from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_orchestrator.domain.directive import on_the_wire
+from lucius_orchestrator.domain.workflow import TimerName
 from lucius_orchestrator.invoker.desk import DeskSettings
 from tests.api.stage import code
 from tests.engine.plane import Plane, ack, request, result
@@ -216,6 +217,16 @@ async def test_the_sla_ends_a_job_that_was_never_begun(stage: InvokerStage) -> N
     body = {"event": "SLA_EXCEEDED", "stepId": "step_01", "deadline": on_the_wire(deadline)}
     answer = (await stage.post(f"jobs/{job_id}/events", body)).json()
     assert (answer["next"]["action"], answer["next"]["state"]) == ("END", "FAILED_FINAL")
+
+
+async def test_a_directive_of_a_job_that_ended_before_it_went_out_is_left_to_nobody(
+    stage: InvokerStage,
+) -> None:
+    name = await stage.opened()
+    deadline = (await stage.plane.job(name.job_id)).sla_deadline
+    stage.plane.later(hours=25)
+    await stage.desk.report(name, TimerName.SLA_EXCEEDED, deadline)
+    assert await stage.plane.ledger.backlog() == {}
 
 
 @pytest.mark.parametrize(

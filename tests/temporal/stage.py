@@ -126,6 +126,13 @@ async def events_of(stage: Stage) -> list[str]:
     ]
 
 
+async def happened(stage: Stage, *names: str) -> None:
+    """Returns when these events are in the history, the last one last."""
+    async with asyncio.timeout(DEADLINE):
+        while not set(names) <= set(events := await events_of(stage)) or events[-1] != names[-1]:
+            await asyncio.sleep(0)
+
+
 async def runs_of(stage: Stage) -> list[WorkflowHistory]:
     """The histories of the job, the first one first."""
     histories = [await stage.handle.fetch_history()]

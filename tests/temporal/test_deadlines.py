@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from lucius_orchestrator.ports.invoker import AttemptName, Reported
 from lucius_orchestrator.temporal.client import WorkflowSettings
-from tests.temporal.stage import SKEW, Stage, working
+from tests.temporal.stage import SKEW, Stage, happened, working
 from tests.temporal.story import HOUR, NOW, Story, soon
 
 STORED = AttemptName("", "acme", "s1", 2, "f" * 32)
@@ -101,7 +101,7 @@ async def test_a_new_deadline_does_not_wait_for_an_invoker_that_had_just_started
     await stage.start(following)
     later = datetime.now(UTC) + timedelta(minutes=10)
     await stage.invoker.says("report", Reported(following, later), stage.story.ends())
-    await stage.invoker.called("report")
+    await happened(stage, "ACTIVITY_TASK_COMPLETED", "TIMER_STARTED")
     await stage.signal("step_result", stage.story.wait(STORED, ACK_TIMEOUT=SOON))
     await stage.invoker.called("report", 2)
     assert await stage.outcome() == "SUCCEEDED"
