@@ -1,4 +1,5 @@
-"""The suite runs over both engines, on every ledger that keeps what it is told."""
+"""The suite runs over both engines, on every ledger that keeps what it is told. What is said before
+a job is looked at, in the modules named below, needs but one ledger of each."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -39,6 +40,19 @@ KINDS = [
     for backend in BACKENDS
     if engine is Engine.LEDGER or backend != "memory"
 ]
+FEW = [Kind(Engine.LEDGER, "memory"), Kind(Engine.TEMPORAL, "sqlite")]
+AT_THE_EDGE = {
+    "test_fuzzing",
+    "test_isolation",
+    "test_limits",
+    "test_loopback",
+    "test_openapi",
+    "test_problems",
+    "test_submission",
+}
+"""Their facts are about HTTP, callers and requests."""
+OF_THE_LEDGER = {"test_crowds"}
+"""Their facts are about one commit; which engine goes on from there does not matter to Azure."""
 
 
 def _backend(request: pytest.FixtureRequest, name: str, folder: Path) -> Backend:
@@ -71,7 +85,21 @@ async def _plane(request: pytest.FixtureRequest, kind: Kind, folder: Path) -> As
     await backend.stop()
 
 
-@pytest.fixture(params=KINDS, ids=str)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "plane" in metafunc.fixturenames:
+        kinds = _kinds(metafunc.module.__name__.rpartition(".")[2])
+        metafunc.parametrize("plane", kinds, ids=map(str, kinds), indirect=True)
+
+
+def _kinds(module: str) -> list[Kind]:
+    if module in AT_THE_EDGE:
+        return FEW
+    if module in OF_THE_LEDGER:
+        return [kind for kind in KINDS if kind.engine is Engine.LEDGER or kind in FEW]
+    return KINDS
+
+
+@pytest.fixture
 async def plane(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Plane]:
     async with _plane(request, request.param, tmp_path) as plane:
         yield plane

@@ -1,12 +1,13 @@
 """A history does not grow for ever, and no signal is lost when another one is begun."""
 
 import asyncio
+
 import pytest
 
 from lucius_orchestrator.ports.invoker import AttemptName
 from lucius_orchestrator.temporal.client import WorkflowSettings
 from tests.temporal.invoker import DEADLINE
-from tests.temporal.stage import SKEW, Stage, runs_of, working
+from tests.temporal.stage import SKEW, Stage, happened, runs_of, working
 
 STORED = AttemptName("", "acme", "s1", 2, "f" * 32)
 LIMIT = 20
@@ -60,6 +61,8 @@ async def test_a_cancel_at_the_end_of_a_history_is_passed_on(idle_stage: Stage) 
     """It comes in the same task as the signals that make the history long."""
     stage = idle_stage
     await stage.start(stage.story.wait(STORED))
+    async with working(stage):
+        await happened(stage, "TIMER_STARTED")
     for _ in range(LIMIT):
         await stage.signal("step_heartbeat", stage.story.wait(STORED))
     await stage.handle.cancel()
