@@ -355,4 +355,4 @@ class CarelessWorkflows(CarelessWorld):
 
 
 TestCarelessWorkflows = CarelessWorkflows.TestCase
-TestCarelessWorkflows.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TestCarelessWorkflows.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
