@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import signal
+from contextlib import suppress
 
 
 class Killer:
@@ -57,5 +58,6 @@ class OffspringKiller(Killer):
                     os.kill(int(line), signal.SIGKILL)
             raise AssertionError("a process ended by itself")
         finally:
-            os.killpg(parent.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)
             await parent.wait()

@@ -1,6 +1,9 @@
 """Workers come and go; jobs do not notice."""
 
 import asyncio
+import logging
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
@@ -8,7 +11,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from lucius_orchestrator.ports.invoker import AttemptName
 from lucius_orchestrator.temporal.connection import connected
 from lucius_orchestrator.temporal.worker import TemporalWorker, WorkerSettings
-from tests.temporal.invoker import ScriptedInvoker
+from tests.temporal.invoker import DEADLINE, ScriptedInvoker
 from tests.temporal.stage import QUICKLY, Stage, employed, working
 from tests.temporal_server import free_port, temporal_server
 
@@ -88,6 +91,33 @@ async def test_a_job_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
                 await stage.signal("step_result", stage.story.open("s2"))
                 await stage.goes_smoothly(steps=1)
                 assert await stage.outcome() == "SUCCEEDED"
+
+
+class Heard(logging.Handler):
+    """Says when a log event has come so many times."""
+
+    def __init__(self, event: str, times: int) -> None:
+        super().__init__()
+        self._event, self._left = event, times
+        self.enough = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._left -= record.msg == self._event
+        if self._left <= 0:
+            self.enough.set()
+
+
+async def test_a_worker_keeps_trying_while_its_namespace_is_missing(idle_stage: Stage) -> None:
+    options = replace(idle_stage.options, namespace="nowhere")
+    settings = WorkerSettings(pause=timedelta(milliseconds=50))
+    heard = Heard("temporal.away", 3)
+    logging.getLogger("lucius_orchestrator.temporal").addHandler(heard)
+    try:
+        async with employed(options, idle_stage.invoker, settings):
+            async with asyncio.timeout(DEADLINE):
+                await heard.enough.wait()
+    finally:
+        logging.getLogger("lucius_orchestrator.temporal").removeHandler(heard)
 
 
 async def test_a_stop_that_comes_while_the_server_is_away_is_obeyed() -> None:
