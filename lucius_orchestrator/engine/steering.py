@@ -24,7 +24,7 @@ class Steering:
         if self._commander is None:
             raise ContractError(
                 ErrorCode.UNAVAILABLE,
-                "Temporal drives the job, and no invoker is known here: set LUCIUS_INVOKER_URL",
+                "Temporal drives the job, and nobody here asks it: set LUCIUS_TEMPORAL_ENABLED",
             )
         try:
             following = await self._commander.command(job_id, verb, by)

@@ -32,7 +32,7 @@ class HttpInvoker:
     _session: aiohttp.ClientSession
 
     def __init__(
-        self, base_url: str, credential: str, *, timeout: timedelta = timedelta(seconds=30)
+        self, base_url: str, credential: str, *, timeout: timedelta = timedelta(seconds=15)
     ) -> None:
         self._base_url = base_url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {credential}", "User-Agent": "lucius"}

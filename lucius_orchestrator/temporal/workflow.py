@@ -51,7 +51,7 @@ _LEASE_CHARACTERS = 32
 _FIRST_REST, _LONGEST_REST = 1.0, 30.0
 _QUICK_TIMEOUT = timedelta(seconds=5)
 _QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=50), maximum_attempts=2)
-_CALL_TIMEOUT = timedelta(seconds=60)
+_CALL_TIMEOUT = timedelta(seconds=20)
 _A_MOMENT = 0.001
 _LEAST_CALL = timedelta(seconds=1)
 _LONGEST_WAIT = timedelta(days=30)

