@@ -7,6 +7,7 @@ import pytest
 
 from lucius_contract.errors import ErrorCode
 from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.ports.ledger import Conflict
 from lucius_orchestrator.ports.webhooks import NAMESPACE, host_of
@@ -20,8 +21,11 @@ async def told(stage: Stage) -> list[dict[str, Any]]:
     return [json.loads(webhook.body) for webhook in await enqueued(stage)]
 
 
-async def test_a_success_is_told_with_all_that_a_client_asks_next(stage: Stage) -> None:
-    story = await (await stage.world.create(callback_urls=(URL,))).succeeds()
+@pytest.mark.parametrize("engine", Engine)
+async def test_a_success_is_told_with_all_that_a_client_asks_next(
+    stage: Stage, engine: Engine
+) -> None:
+    story = await (await stage.world.create(callback_urls=(URL,), engine=engine)).succeeds()
     job, (webhook,) = story.job, await enqueued(stage)
     assert webhook.url == URL
     assert json.loads(webhook.body) == {
