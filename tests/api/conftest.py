@@ -51,6 +51,8 @@ AT_THE_EDGE = {
     "test_submission",
 }
 """Their facts are about HTTP, callers and requests."""
+OF_REPLIES = {"test_callbacks", "test_stream"}
+"""Their facts are about the way to a commit and from it, which is the engine's."""
 OF_THE_LEDGER = {"test_crowds"}
 """Their facts are about one commit; which engine goes on from there does not matter to Azure."""
 
@@ -94,6 +96,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _kinds(module: str) -> list[Kind]:
     if module in AT_THE_EDGE:
         return FEW
+    if module in OF_REPLIES:
+        return [kind for kind in KINDS if kind.engine is Engine.TEMPORAL or kind in FEW]
     if module in OF_THE_LEDGER:
         return [kind for kind in KINDS if kind.engine is Engine.LEDGER or kind in FEW]
     return KINDS

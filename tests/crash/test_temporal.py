@@ -47,7 +47,7 @@ from tests.crash.workflows import (
 )
 from tests.ledger.view import job_ids
 
-JOBS = {"sqlite": 200, "postgres": 60}
+JOBS = {"sqlite": 200}
 REPLICAS = 2
 KILLS = {"api": 6, "invoker": 12, "worker": 10}
 SERVER_KILLS = 4
