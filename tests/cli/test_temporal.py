@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,13 @@ def has_ended(pids: list[int]) -> bool:
     return not any(Path("/proc", str(pid)).exists() for pid in pids)
 
 
+def until_ended(pids: list[int]) -> None:
+    give_up_at = time.monotonic() + DEADLINE
+    while not has_ended(pids):
+        assert time.monotonic() < give_up_at, f"{pids} are still there"
+        time.sleep(0.01)
+
+
 def play(connection: str) -> None:
     for service in SERVICES:
         directive = next_directive(connection, "acme", service)
@@ -82,7 +90,7 @@ def test_a_kill_takes_its_server_along_and_the_next_start_goes_on_where_it_was(
         plane.process.send_signal(signal.SIGKILL)
         plane.process.wait(timeout=DEADLINE)
     with running(tmp_path, *TEMPORAL) as plane:  # at once: its file is still held for a moment
-        assert has_ended(children)
+        until_ended(children)  # they have let go of the file, which is not yet their end
         shell.export(LUCIUS_URL=plane.url)
         answer_over_the_bus(plane.connection, first, "RESULT", status="SUCCEEDED")
         second = next_directive(plane.connection, "acme", "embedding")
