@@ -3,8 +3,8 @@
 import os
 import re
 import signal
-import time
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
