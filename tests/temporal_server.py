@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-_LEASH = Path(__file__).parent / "temporal_leash.py"
+_LEASH = Path(__file__).parents[1] / "lucius_orchestrator/bootstrap/leash.py"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _ATTRIBUTES = ("LuciusTenant", "LuciusRequestType", "LuciusState")
