@@ -55,7 +55,7 @@ def temporal_server(
             beside.submit(asyncio.run, _answers(address, process)).result()
         yield TemporalServer(address, process)
     finally:
-        _stop(process)
+        _stop(process, at_once=db_file is None)
 
 
 def _arguments(address: str, db_file: Path | None, with_attributes: bool) -> list[str]:
@@ -100,11 +100,12 @@ async def _answers(address: str, process: "subprocess.Popen[bytes]") -> None:
             return
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
+def _stop(process: "subprocess.Popen[bytes]", *, at_once: bool) -> None:
+    """At once if it keeps nothing: it would say goodbye for seconds."""
     assert process.stdin is not None
     process.stdin.close()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(0 if at_once else _STOP_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -25,7 +25,7 @@ from tests.crash.store import counted, store
 from tests.crash.verdict import all_ended, check_attempts, check_history, history_of
 from tests.ledger.view import job_ids
 
-JOBS = {"sqlite": 1000, "postgres": 1000, "azure_tables": 40}
+JOBS = {"sqlite": 1000, "postgres": 1000, "azure_tables": 24}
 """Each costs many requests to Azurite."""
 
 REPLICAS = 2
