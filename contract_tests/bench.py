@@ -280,6 +280,7 @@ class Bench:
         before = len(sent.results())
         sent.release()
         await self.mock.recording.wait(lambda: len(sent.results()) > before or None, _AFTERMATH)
+        self.mock.let_messages_go()
         await self.nothing_more(sent)
 
     async def fault(self, name: str, **how: Any) -> None:

@@ -30,6 +30,7 @@ from servicebus_emulator.rules import DEFAULT_RULE, CorrelationFilter, Rule
 from servicebus_emulator.server import Emulator
 
 _AT_ONCE = 64
+_KEPT_MS = 300_000
 _COMPLETE = Complete()
 _SEEN = {happening: What(happening.value) for happening in Happening}
 
@@ -46,6 +47,7 @@ class Lanes:
         self.emulator = Emulator(observe=self._observe)
         self._is_closed = False
         self._is_purging = False
+        self._kept: list[tuple[str, bytes]] = []
         self.defects: list[str] = []
         """What went wrong with the mock itself."""
 
@@ -85,6 +87,19 @@ class Lanes:
             while source.take(_AT_ONCE, keep=False):
                 pass
         self._is_purging = False
+
+    def keep(self) -> None:
+        """Let no lock run out on what the service holds now, until `let_go`."""
+        for address in self.addresses:
+            tokens = self.emulator.broker.source(address).hold(_KEPT_MS)
+            self._kept += [(address, token) for token in tokens]
+
+    def let_go(self) -> None:
+        """What was kept, and is not settled meanwhile, can be delivered again."""
+        kept, self._kept = self._kept, []
+        for address, token in kept:
+            self.emulator.broker.source(address).release(token)
+        self.emulator.settle_soon()
 
     def publish(
         self,

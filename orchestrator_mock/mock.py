@@ -213,6 +213,14 @@ class Mock:
         """Directives on the bus that are not settled."""
         return self._lanes.waiting()
 
+    def keep_messages(self) -> None:
+        """Let no lock run out on what the service holds now, so that it is not delivered a second
+        time, until `let_messages_go`."""
+        self._lanes.keep()
+
+    def let_messages_go(self) -> None:
+        self._lanes.let_go()
+
     def purge(self) -> None:
         self._lanes.purge()
 

@@ -119,7 +119,8 @@ async def expired_on_arrival(bench: Bench, via: ReplyVia) -> None:
 
 async def frozen_past_the_lease(bench: Bench, via: ReplyVia) -> None:
     """The process stands still until its lease is over, as in a long pause of a virtual machine,
-    and then goes on as if nothing had happened."""
+    and then goes on as if nothing had happened. Its message is kept meanwhile: were it delivered
+    again, whoever takes it over would fence off the late work, and hide that it is reported."""
     lease = timedelta(seconds=4)
     sent = await bench.at_work(
         via,
@@ -128,6 +129,7 @@ async def frozen_past_the_lease(bench: Bench, via: ReplyVia) -> None:
         heartbeat=timedelta(seconds=60),
     )
     bench.service.freeze()
+    bench.mock.keep_messages()
     try:
         await bench.mock.recording.wait(
             lambda: None, within=2 * lease.total_seconds() + LOCK_SECONDS

@@ -109,6 +109,15 @@ class Source(Store):
         self._seen(Happening.RENEWED, entry)
         return entry.locked_until
 
+    def hold(self, duration: int) -> list[bytes]:
+        """Keep whatever is held now, outside sessions, held for this long, in milliseconds; the
+        tokens. For tests of receivers that are too late for their own locks."""
+        until = self.now() + duration
+        tokens = [token for token, entry in self._locked.items() if entry.line is self.line]
+        for token in tokens:
+            self._lock(self._locked[token], until)
+        return tokens
+
     def peek(
         self, from_sequence_number: int, limit: int, session_id: str | None = None
     ) -> list[Peeked]:

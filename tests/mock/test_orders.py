@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -285,6 +286,23 @@ async def test_a_directive_that_nobody_takes_in_time_expires(mock: Mock) -> None
     await recorded(mock, issued.job_id, What.EXPIRED)
     assert mock.is_settled(issued)
     assert mock.waiting() == 0
+
+
+async def test_what_is_kept_outlives_its_lock_and_comes_again_when_it_is_let_go(
+    tmp_path: Path,
+) -> None:
+    settings = MockSettings(SERVICE, tmp_path, lock_seconds=0.5)
+    async with Mock(settings) as mock, BusService(mock) as service:
+        kept = mock.send(order())
+        await service.take()
+        mock.keep_messages()
+        other = mock.send(order())
+        await service.take()
+        await recorded(mock, other.job_id, What.LOCK_LOST)
+        assert mock.recording.of(kept.job_id, What.LOCK_LOST) == []
+        mock.let_messages_go()
+        while (await service.take()).message_id != kept.message_id:
+            assert mock.recording.of(kept.job_id, What.LOCK_LOST) == []
 
 
 async def test_what_is_purged_was_delivered_to_nobody(mock: Mock) -> None:

@@ -104,6 +104,20 @@ def test_a_renewed_lock_lasts_for_another_duration(world: World) -> None:
     queue.settle(token, Complete())
 
 
+def test_what_is_held_can_be_held_for_longer_than_its_lock(world: World) -> None:
+    queue = world.queue()
+    world.send(*notes(2))
+    token = take_one(queue).token
+    assert queue.hold(5 * LOCK) == [token]
+    assert ids(queue.take(1)) == ["m2"]
+    world.pass_time(5 * LOCK - 1)
+    assert ids(queue.take(2)) == ["m2"]
+    world.pass_time(1)
+    assert ids(queue.take(2)) == ["m1"]
+    with pytest.raises(LockLost):
+        queue.settle(token, Complete())
+
+
 def test_a_lock_that_ran_out_is_not_renewed(world: World) -> None:
     queue = world.queue()
     world.send(Note("m1"))
