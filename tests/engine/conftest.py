@@ -18,9 +18,22 @@ def _backend(request: pytest.FixtureRequest, clock: Clock, folder: Path) -> Back
     return MemoryBackend(clock) if request.param == "memory" else SqliteBackend(clock, folder)
 
 
-@pytest.fixture(params=["memory", "sqlite", "azure_tables"])
+LEDGERS = ("memory", "sqlite", "azure_tables")
+"""PostgreSQL passes the ledger's own suite; here it would test nothing else."""
+
+NOT_OF_LEDGERS = ("test_consumer", "test_recent_and_mailboxes", "test_telemetry")
+"""Modules about the bus and about what is told: they ask little of a ledger, and Azurite is slow."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "plane" in metafunc.fixturenames:
+        module = metafunc.module.__name__.rpartition(".")[2]
+        kinds = LEDGERS[:2] if module in NOT_OF_LEDGERS else LEDGERS
+        metafunc.parametrize("plane", kinds, indirect=True)
+
+
+@pytest.fixture
 async def plane(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Plane]:
-    """PostgreSQL passes the ledger's own suite; here it would test nothing else."""
     clock = Clock()
     backend, bus = _backend(request, clock, tmp_path), MemoryBus(clock)
     await backend.start()
