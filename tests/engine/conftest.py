@@ -22,7 +22,7 @@ LEDGERS = ("memory", "sqlite", "azure_tables")
 """PostgreSQL passes the ledger's own suite; here it would test nothing else."""
 
 NOT_OF_LEDGERS = ("test_consumer", "test_recent_and_mailboxes", "test_telemetry")
-"""Modules about the bus and about what is told: they ask little of a ledger, and Azurite is slow."""
+"""Modules about the bus and about what is told: they ask little of a ledger, Azurite much."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

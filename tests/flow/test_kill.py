@@ -23,7 +23,7 @@ def desk(tmp_path: Path, documents: Path) -> Path:
     folder.mkdir()
     scan = pypdfium2.PdfDocument(documents / "invoice-scan.pdf")
     long = pypdfium2.PdfDocument.new()
-    for _ in range(8):
+    for _ in range(4):
         long.import_pages(scan)
     long.save(folder / "long.pdf")
     (folder / "long.txt").write_text((documents / "invoice.txt").read_text() * 60)
