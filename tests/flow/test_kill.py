@@ -26,7 +26,7 @@ def desk(tmp_path: Path, documents: Path) -> Path:
     for _ in range(4):
         long.import_pages(scan)
     long.save(folder / "long.pdf")
-    (folder / "long.txt").write_text((documents / "invoice.txt").read_text() * 60)
+    (folder / "long.txt").write_text((documents / "invoice.txt").read_text() * 30)
     return folder
 
 

@@ -39,14 +39,7 @@ async def at_the_end(_: Tables) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "the next directive",
-        "the end that is told",
-        "a directive that can never be sent",
-        "an invocation and a signal",
-        "an invocation that was sent",
-    ],
+    "name", ["the next directive", "the end that is told", "an invocation and a signal"]
 )
 async def test_a_row_that_was_committed_can_be_sent_whoever_died(
     account: Account, name: str
