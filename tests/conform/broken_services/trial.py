@@ -8,7 +8,7 @@ from contract_tests.verdicts import Outcome, Verdict
 from tests.conform.broken_services.flaws import Flaw
 
 CONTRACT = Path(__file__).with_name("contract.yaml")
-_PATIENCE = 8.0
+PATIENCE = 8.0
 _NOT_SERVING = "an undisturbed run"
 """How a failure begins that any rule would have told: the service does not work at all."""
 
@@ -23,7 +23,7 @@ def contract_of(flaw: Flaw) -> LoadedContract:
 
 async def check_found(flaw: Flaw) -> None:
     """Its rule is found broken, and the team is told all it needs to find the mistake."""
-    report = await run(contract_of(flaw), only=flaw.only, patience=_PATIENCE)
+    report = await run(contract_of(flaw), only=flaw.only, patience=PATIENCE)
     assert report.of(Verdict.FAULT) == []
     failures = report.of(Verdict.FAIL)
     assert failures, f"{flaw.mistake} {flaw.rule_id} does not notice."
