@@ -12,6 +12,7 @@ import pytest
 from lucius_bus.memory import MemoryBus
 from lucius_orchestrator.domain.aggregate import Engine
 from tests.api.stage import Stage
+from tests.components import IN_FULL
 from tests.engine.plane import Plane
 from tests.ledger.backends import (
     BACKENDS,
@@ -94,6 +95,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _kinds(module: str) -> list[Kind]:
+    if IN_FULL:
+        return KINDS
     if module in AT_THE_EDGE:
         return FEW
     if module in OF_REPLIES:

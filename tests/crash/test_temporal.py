@@ -28,7 +28,7 @@ from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.domain.decision import AuditEvent
 from lucius_orchestrator.ports.ledger import Ledger
 from tests import temporal_server
-from tests.components import require
+from tests.components import IN_FULL, require
 from tests.crash.jobs import expected, topology
 from tests.crash.killer import OffspringKiller
 from tests.crash.process import open_ledger
@@ -47,7 +47,7 @@ from tests.crash.workflows import (
 )
 from tests.ledger.view import job_ids
 
-JOBS = {"sqlite": 200}
+JOBS = {"sqlite": 200, "postgres": 60} if IN_FULL else {"sqlite": 200}
 REPLICAS = 2
 KILLS = {"api": 6, "invoker": 12, "worker": 10}
 SERVER_KILLS = 4

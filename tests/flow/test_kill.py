@@ -39,11 +39,13 @@ def work(desk: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 async def test_killed_in_mid_work_every_step_has_one_result_in_its_first_attempt(
-    places: Places, desk: Path, tmp_path: Path
+    places: Places, desk: Path, slow_engine: str, tmp_path: Path
 ) -> None:
     async with open_yard(tmp_path, SERVICES, LOCK) as yard:
         environ = {"LUCIUS_SERVICEBUS_CONNECTION": yard.emulator.connection_string}
-        stack = Stack(places, tmp_path / "data", desk, bus_port=None, environ=environ)
+        stack = Stack(
+            places, tmp_path / "data", desk, bus_port=None, engine=slow_engine, environ=environ
+        )
         async with running(stack) as flow:
             jobs = await asyncio.gather(*(killed(flow, name, desk) for name in SERVICES))
             for name in SERVICES:

@@ -18,11 +18,12 @@ ORCHESTRATOR = "lucius-orchestrator"
 
 
 async def test_the_trace_of_the_submit_runs_through_all_processes_to_the_last_result(
-    places: Places, documents: Path, tmp_path: Path
+    places: Places, documents: Path, slow_engine: str, tmp_path: Path
 ) -> None:
     async with receiving() as receiver:
         environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
-        async with running(Stack(places, tmp_path, documents, environ=environ)) as flow:
+        stack = Stack(places, tmp_path, documents, engine=slow_engine, environ=environ)
+        async with running(stack) as flow:
             document = documents / "invoice.pdf"
             job = await flow.submit("OCR_EMBEDDING_SIS", document, PAYLOAD, traceparent=TRACEPARENT)
             ended = await flow.finished(job)
