@@ -68,7 +68,7 @@ test-computing: setup
 	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING) $(WAITING))
 
 .PHONY: test-full
-test-full: setup ## every kind of store and engine in the tests that CI runs on some only (half an hour)
+test-full: setup ## every kind of store and engine, where make test takes some
 	TESTS_IN_FULL=1 $(PY) -m pytest $(PARALLEL) tests/api tests/crash/test_temporal.py tests/flow
 
 # Every worker collects all tests; what is compiled before need not be compiled by all of them at once.
