@@ -69,7 +69,7 @@ test-computing: setup
 
 .PHONY: test-full
 test-full: setup ## every kind of store and engine, where make test takes some
-	TESTS_IN_FULL=1 $(PY) -m pytest $(PARALLEL) tests/api tests/crash/test_temporal.py tests/flow
+	TESTS_IN_FULL=1 $(PY) -m pytest $(PARALLEL) tests/api tests/artifacts/crash tests/crash/test_temporal.py tests/engine tests/flow tests/cli/test_artifacts_large.py
 
 # Every worker collects all tests; what is compiled before need not be compiled by all of them at once.
 .PHONY: collect

@@ -135,10 +135,7 @@ class Api:
 @contextmanager
 def connected(environ: Mapping[str, str]) -> Iterator[Api]:
     """The server that LUCIUS_URL names, asked with the key in LUCIUS_API_KEY."""
-    url = server_url(environ)
-    key = environ.get("LUCIUS_API_KEY", "").strip()
-    if not _fits_a_header(key):
-        raise EnvironmentFailed("LUCIUS_API_KEY holds characters that no key has")
+    url, key = server_url(environ), api_key(environ)
     with httpx.Client(
         base_url=url,
         headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -158,6 +155,14 @@ def server_url(environ: Mapping[str, str]) -> str:
     if url.scheme not in ("http", "https") or not url.host:
         raise EnvironmentFailed(f"LUCIUS_URL must be like {DEFAULT_URL}, not {text}")
     return text
+
+
+def api_key(environ: Mapping[str, str]) -> str:
+    """Empty if none is set."""
+    key = environ.get("LUCIUS_API_KEY", "").strip()
+    if not _fits_a_header(key):
+        raise EnvironmentFailed("LUCIUS_API_KEY holds characters that no key has")
+    return key
 
 
 def _fits_a_header(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from lucius_cli import (
+    artifacts,
     bus,
     configuration,
     conform,
@@ -49,6 +50,7 @@ app.add_typer(keys.app, name="keys")
 app.command("submit")(submit.submit)
 app.add_typer(jobs.app, name="jobs")
 app.command("dead-letters")(jobs.dead_letters)
+app.add_typer(artifacts.app, name="artifacts")
 app.command("config")(configuration.config)
 app.command("doctor")(doctor.doctor)
 app.command("lane")(lookup.lane)

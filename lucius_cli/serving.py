@@ -149,6 +149,7 @@ def _startable(settings: "Settings") -> Iterator[None]:
 
 
 def _reason(error: BaseException, settings: "Settings") -> str | None:
+    from lucius_artifacts.errors import ArtifactsError
     from lucius_bus.port import BusError
     from lucius_orchestrator.adapters.registry.problems import RegistryError
     from lucius_orchestrator.bootstrap.bus import BusPortTaken
@@ -162,7 +163,8 @@ def _reason(error: BaseException, settings: "Settings") -> str | None:
         return f"{error}: choose another with --temporal-port or --temporal-ui-port"
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"port {settings.port} is taken: choose another with --port or LUCIUS_PORT"
-    if isinstance(error, LedgerError | RegistryError | BusError | JournalError | DevServerError):
+    told = LedgerError | ArtifactsError | RegistryError | BusError | JournalError | DevServerError
+    if isinstance(error, told):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or settings.host}: {error.strerror or error}"

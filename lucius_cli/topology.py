@@ -87,7 +87,8 @@ def _wanted(settings: "Settings") -> "Topology":
     from lucius_orchestrator.bootstrap.topology import topology_of
 
     try:
-        return topology_of(asyncio.run(read_once(settings, real_world().clock)).snapshot)
+        snapshot = asyncio.run(read_once(settings, real_world().clock)).snapshot
+        return topology_of(snapshot, settings.artifacts.events_topic)
     except RegistryError as error:
         raise EnvironmentFailed(str(error)) from error
 

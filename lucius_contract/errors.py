@@ -30,6 +30,9 @@ class ErrorCode(StrEnum):
     STALE_ATTEMPT = "STALE_ATTEMPT"
     RESULT_CONFLICT = "RESULT_CONFLICT"
     TOO_LARGE = "TOO_LARGE"
+    ARTIFACT_INVALID = "ARTIFACT_INVALID"
+    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND"
+    ARTIFACT_GONE = "ARTIFACT_GONE"
     UNAVAILABLE = "UNAVAILABLE"
 
     INPUT_NOT_FOUND = "INPUT_NOT_FOUND"
@@ -93,7 +96,7 @@ def _table() -> tuple[ErrorInfo, ...]:
             retryable=False,
             meaning="The payload breaks the step's schema; the pointers say where.",
         ),
-        _api(c.REF_INVALID, 422, "A ref is not a well-formed URI."),
+        _api(c.REF_INVALID, 422, "A ref is not well-formed, or names no artifact to read."),
         _api(c.REF_FORBIDDEN, 403, "A ref breaks policy: scheme, place, or credentials inside."),
         _api(c.DOC_ID_REQUIRED, 422, "BURST spreads by document: name one in doc_id."),
         _api(c.MODE_FORBIDDEN, 403, "The tenant may not use this mode."),
@@ -101,13 +104,21 @@ def _table() -> tuple[ErrorInfo, ...]:
         _api(c.UNAUTHENTICATED, 401, "No valid credential came with the request."),
         _api(c.FORBIDDEN, 403, "The credential does not allow this."),
         _api(c.JOB_NOT_FOUND, 404, "No such job, or not one of the caller's tenants."),
-        _api(c.STATE_CONFLICT, 409, "The job's state does not allow this."),
-        _api(c.TENANT_SATURATED, 429, "The tenant has too many jobs in flight.", retryable=True),
+        _api(c.STATE_CONFLICT, 409, "The state of what was named does not allow this."),
+        _api(
+            c.TENANT_SATURATED,
+            429,
+            "The tenant has too many jobs in flight, or too many uploads open.",
+            retryable=True,
+        ),
         _api(c.GLOBAL_SATURATED, 429, "Too many jobs are in flight.", retryable=True),
         _api(c.LANE_SATURATED, 429, "The mode, service or lane is at its limit.", retryable=True),
         _api(c.STALE_ATTEMPT, 409, "The reply's attempt or lease is no longer current: stop."),
         _api(c.RESULT_CONFLICT, 409, "Another RESULT was applied for this attempt and lease."),
         _api(c.TOO_LARGE, 413, "The document is over its size limit."),
+        _api(c.ARTIFACT_INVALID, 422, "The request can never work; the pointers say why."),
+        _api(c.ARTIFACT_NOT_FOUND, 404, "No such upload, artifact, version, file or content."),
+        _api(c.ARTIFACT_GONE, 410, "It was deleted: use another version, or upload it again."),
         _api(c.UNAVAILABLE, 503, "A part that is needed cannot be reached.", retryable=True),
         _step(service, c.INPUT_NOT_FOUND, "The input is not where the ref says."),
         _step(service, c.INPUT_INVALID, "The input cannot be read as what it should be."),

@@ -13,7 +13,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from lucius_contract.canonical import walk
 from lucius_contract.errors import ContractError, ErrorCode, Problem
 
-REMOTE_SCHEMES = frozenset({"https", "az", "s3", "artifact"})
+ARTIFACT = "artifact"
+REMOTE_SCHEMES = frozenset({"https", "az", "s3", ARTIFACT})
 LOCAL_SCHEMES = REMOTE_SCHEMES | {"file"}
 URI_LIMIT = 2048
 
@@ -33,8 +34,8 @@ class RefPolicy:
     """What an operator allows refs to name.
 
     `places` holds hosts, containers or buckets; one that begins with a dot allows every host below
-    that domain; None allows any. `file` belongs to `schemes` only where everything runs on one
-    machine.
+    that domain; None allows any. Names of artifacts are no places: they are the tenant's own.
+    `file` belongs to `schemes` only where everything runs on one machine.
     """
 
     schemes: frozenset[str] = REMOTE_SCHEMES
@@ -46,7 +47,7 @@ def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
     """Refuse a uri that is malformed (REF_INVALID) or against the policy (REF_FORBIDDEN)."""
     plain = _PLAIN.fullmatch(uri)
     if plain is not None and plain["scheme"] in policy.schemes and len(uri) <= URI_LIMIT:
-        _check_place(plain["place"].lower(), policy, pointer)
+        _check_place(plain["scheme"], plain["place"].lower(), policy, pointer)
         return
     parts = _split(uri, pointer)
     if parts.scheme not in policy.schemes:
@@ -58,10 +59,12 @@ def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
         )
     if parts.scheme == "file":
         return
-    _check_place((parts.hostname or "").lower(), policy, pointer)
+    _check_place(parts.scheme, (parts.hostname or "").lower(), policy, pointer)
 
 
-def _check_place(place: str, policy: RefPolicy, pointer: str) -> None:
+def _check_place(scheme: str, place: str, policy: RefPolicy, pointer: str) -> None:
+    if scheme == ARTIFACT:
+        return
     if policy.places is not None and not _within(place, policy.places):
         raise _forbidden(pointer, f"{place!r} is not on the list of allowed places")
     if not policy.allow_private_addresses and is_private_address(place):

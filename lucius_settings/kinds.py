@@ -107,12 +107,20 @@ def in_seconds(length: timedelta) -> str:
 
 
 def days(low: int, high: int) -> Kind:
-    number = whole(low, high, "days")
+    return _lengths(low, high, "days")
+
+
+def hours(low: int, high: int) -> Kind:
+    return _lengths(low, high, "hours")
+
+
+def _lengths(low: int, high: int, unit: str) -> Kind:
+    number, one = whole(low, high, unit), timedelta(**{unit: 1})
 
     def read(text: str) -> timedelta:
-        return timedelta(days=number.read(text))
+        return one * int(number.read(text))
 
-    return Kind(number.rule, read, lambda length: str(length.days))
+    return Kind(number.rule, read, lambda length: str(length // one))
 
 
 def entries(text: str, rule: str) -> list[str]:

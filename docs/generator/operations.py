@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from docs.generator.markdown import codes, events_table, metrics_table, page, table
+from lucius_artifacts import telemetry as artifacts
 from lucius_orchestrator.adapters.registry import events as registry
 from lucius_orchestrator.api import edge
 from lucius_orchestrator.bootstrap import dev_server, serving, topology_keeper
@@ -23,7 +24,7 @@ def operations_page() -> str:
         " must see all of them.",
         table(("what", "roles", "tenants"), _verbs()),
         "## Metrics",
-        metrics_table(tables.METRICS),
+        metrics_table((*tables.METRICS, *artifacts.COUNTERS, *artifacts.GAUGES)),
         "## Log events",
         "Every line has `time`, `level`, `logger`, `event` and `correlation_id`, and these fields:",
         events_table(
@@ -34,6 +35,7 @@ def operations_page() -> str:
                 *registry.EVENTS,
                 *edge.EVENTS,
                 *tables.EVENTS,
+                *artifacts.EVENTS,
                 *security.EVENTS,
             )
         ),
@@ -50,4 +52,4 @@ def _spoken(verb: Verb) -> str:
 
 
 def _tenants(verb: Verb) -> str:
-    return "all" if verb in ACROSS_TENANTS else "the job's"
+    return "all" if verb in ACROSS_TENANTS else "its own"

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from contract_tests.reports.json_report import schema_text
+from docs.generator.artifacts import artifacts_page
 from docs.generator.conformance import conformance_page, mock_page
 from docs.generator.engine import engine_page
 from docs.generator.markdown import defaults, events_table, metrics_table, page, table
@@ -54,6 +55,7 @@ def files() -> Mapping[str, str]:
         "docs/reference/messages.md": _messages(),
         "docs/reference/outbox.md": _outbox(),
         "docs/reference/engine.md": engine_page(),
+        "docs/reference/artifacts.md": artifacts_page(_diagram),
         "docs/reference/openapi.json": openapi_document(),
         "docs/reference/settings.md": settings_page(),
         "docs/reference/operations.md": operations_page(),

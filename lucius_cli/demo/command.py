@@ -1,5 +1,6 @@
 """The command: one OCR → EMBEDDING → SIS job on a shipped document, from nothing to its answers."""
 
+import json
 import os
 import secrets
 import shutil
@@ -16,7 +17,7 @@ import typer
 from lucius_cli.demo.chaos import Chaos
 from lucius_cli.demo.places import Places, find_places, require_packages
 from lucius_cli.demo.stack import Stack
-from lucius_cli.demo.views import Progress, answers_of, print_answers, print_files, progress
+from lucius_cli.demo.views import Progress, print_answers, print_files, progress
 from lucius_cli.failures import Refused, Unsuitable
 from lucius_cli.output import JsonFlag, one_line, print_json, print_line, say
 from lucius_cli.serving import engine_switch
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 
+TENANT = "demo"
 _SHIPPED = {"scan": "invoice-scan.pdf", "digital": "invoice.pdf"}
 _PROMPTS = [
     {"name": "total", "prompt": "What is the total amount due?", "output": "text"},
@@ -85,7 +87,8 @@ def demo(
         with stack:
             say(f"running at {stack.url}; logs in {stack.logs}")
             job = _seen_through(stack, path, Chaos(stack) if chaos else None)
-    _finish(job, path, as_json=as_json, chaos=chaos)
+            result = _result(stack, job)
+    _finish(job, result, path, as_json=as_json, chaos=chaos)
 
 
 def _document(named: str, places: Places) -> Path:
@@ -98,8 +101,8 @@ def _document(named: str, places: Places) -> Path:
 def _seen_through(stack: Stack, document: Path, chaos: Chaos | None) -> JsonObject:
     from lucius_cli.client import connected
 
-    with connected({"LUCIUS_URL": stack.url}) as api, progress() as shown:
-        job_id = api.submit(_envelope(document, stack.workspace))["jobId"]
+    with connected(_server(stack)) as api, progress() as shown:
+        job_id = api.submit(_envelope(_uploaded(stack, document)))["jobId"]
         shown.note(f"job {job_id}: OCR → EMBEDDING → SIS of {document.name}")
         for job in _changes(api, job_id, shown):
             shown.show(job)
@@ -110,32 +113,60 @@ def _seen_through(stack: Stack, document: Path, chaos: Chaos | None) -> JsonObje
         return api.job(job_id)
 
 
+def _uploaded(stack: Stack, document: Path) -> str:
+    """The document as a file of the newest version of an artifact."""
+    from lucius_cli.artifacts_server import artifacts_of
+
+    with artifacts_of(_server(stack)) as artifacts:
+        uploaded = artifacts.upload(document, TENANT)
+        entry = {"path": document.name, "digest": uploaded.digest}
+        version = artifacts.publish("documents", [entry], TENANT)
+    uri: str = version["entries"][0]["uri"]
+    return uri
+
+
+def _result(stack: Stack, job: JsonObject) -> JsonObject:
+    """What the last step has published."""
+    from lucius_cli.artifacts_server import artifacts_of
+
+    if job["state"] != JobState.SUCCEEDED:
+        error = job["error"] or {"code": job["state"], "message": "the job did not succeed"}
+        raise Refused(one_line(f"{error['code']}: {error['message']}"))
+    with (
+        artifacts_of(_server(stack)) as artifacts,
+        artifacts.open(job["final_output"], TENANT) as stream,
+    ):
+        found: JsonObject = json.load(stream)
+    return found
+
+
+def _server(stack: Stack) -> dict[str, str]:
+    return {"LUCIUS_URL": stack.url}
+
+
 def _changes(api: "Api", job_id: str, shown: Progress) -> Iterator[JsonObject]:
     """The job as it stands after each of its events."""
     for _ in follow(api, job_id, FROM_THE_BEGINNING, Retry(), shown.note):
         yield api.job(job_id)
 
 
-def _envelope(document: Path, workspace: Path) -> JsonObject:
+def _envelope(document: str) -> JsonObject:
     """The key makes it a new job, however often the demo is run."""
     key = f"demo-{secrets.token_hex(4)}"
-    output = workspace / "results" / f"{key}.json"
     return {
-        "tenant_id": "demo",
+        "tenant_id": TENANT,
         "request_type": "OCR_EMBEDDING_SIS",
-        "input_ref": {"uri": document.as_uri()},
-        "output_ref": {"uri": output.as_uri()},
+        "input_ref": {"uri": document},
+        "output_ref": {"uri": "artifact://answers"},
         "payload": {"ocr": {}, "embedding": {}, "sis": {"prompt_set": _PROMPTS}},
         "schema_version": "1",
         "idempotency_key": key,
     }
 
 
-def _finish(job: JsonObject, document: Path, *, as_json: bool, chaos: bool) -> None:
-    if job["state"] != JobState.SUCCEEDED:
-        error = job["error"] or {"code": job["state"], "message": "the job did not succeed"}
-        raise Refused(one_line(f"{error['code']}: {error['message']}"))
-    result = answers_of(job)
+def _finish(
+    job: JsonObject, result: JsonObject, document: Path, *, as_json: bool, chaos: bool
+) -> None:
     if as_json:
         print_json({"job": job, "result": result})
         return

@@ -116,12 +116,6 @@ def _seconds(step: JsonObject) -> str:
     return f"{(until - begun).total_seconds():5.1f} s"
 
 
-def answers_of(job: JsonObject) -> JsonObject:
-    """What the last step has published."""
-    found: JsonObject = json.loads(path_of(job["final_output"]).read_text(encoding="utf-8"))
-    return found
-
-
 def path_of(uri: str) -> Path:
     return Path(unquote(urlsplit(uri).path))
 
@@ -176,7 +170,7 @@ def print_files(job: JsonObject) -> None:
     for step in job["steps"]:
         for artifact in step["artifacts"]:
             print(f"  {_shown(path_of(artifact['uri']))}  ({artifact['size']:,} bytes)")
-    print(f"  {_shown(path_of(job['final_output']))}  (the job's output_ref)")
+    print(f"  {job['final_output']}  (what the job has published)")
 
 
 def _shown(path: Path) -> str:

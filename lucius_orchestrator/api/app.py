@@ -18,10 +18,12 @@ from lucius_orchestrator.api import operations as ops
 from lucius_orchestrator.api import paths
 from lucius_orchestrator.api.access import Access, Gate
 from lucius_orchestrator.api.answers import refusal_response
+from lucius_orchestrator.api.artifacts.objects import PREFIX, Place
+from lucius_orchestrator.api.artifacts.routes import artifact_routes, object_endpoints
 from lucius_orchestrator.api.callbacks import Callback
 from lucius_orchestrator.api.commands import Commands
 from lucius_orchestrator.api.dead_letters import DeadLetters
-from lucius_orchestrator.api.edge import Edge
+from lucius_orchestrator.api.edge import Edge, ObjectEdge
 from lucius_orchestrator.api.health import Health
 from lucius_orchestrator.api.jobs import Jobs
 from lucius_orchestrator.api.openapi import document
@@ -48,14 +50,21 @@ class Api(FastAPI):
     layers, which would cost as much as the work."""
 
     shortcuts: Mapping[str, Shortcut] = MappingProxyType({})
+    objects: Mapping[tuple[str, bool], Shortcut] = MappingProxyType({})
+    """By method, and whether a part is named."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        shortcut = self.shortcuts.get(scope.get("path", ""))
+        shortcut = self.shortcuts.get(scope.get("path", "")) or self._object(scope)
         if shortcut is None or scope["method"] != shortcut.method:
             await super().__call__(scope, receive, send)
             return
         scope["route"] = shortcut
         await shortcut.endpoint(scope, receive, send)
+
+    def _object(self, scope: Scope) -> Shortcut | None:
+        path = scope.get("path", "")
+        place = Place.of(path) if path.startswith(PREFIX) else None
+        return place and self.objects.get((scope["method"], place.number is not None))
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -64,7 +73,8 @@ def create_app(parts: ApiParts) -> FastAPI:
     app, access = _new_app(paths.OPENAPI), Access(parts)
     submit = Submit(parts, access)
     _add_plain(app, parts, {ops.SUBMIT: submit, ops.SUBMIT_COMMAND: submit, **_callbacks(parts)})
-    routes = _routes(parts, access, app.state.stopping)
+    _add_objects(app, parts)
+    routes = _routes(parts, access, app.state.stopping) | artifact_routes(parts)
     _add_all(app, parts, access, routes | _health_routes(parts))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
@@ -105,6 +115,15 @@ def _add_plain(app: Api, parts: HealthParts, plain: Mapping[Operation, ASGIApp])
         operation.path: Shortcut(operation.method, operation.path, Edge(endpoint, parts))
         for operation, endpoint in plain.items()
     }
+
+
+def _add_objects(app: Api, parts: ApiParts) -> None:
+    for operation, endpoint in object_endpoints(parts).items():
+        route = Route(operation.path, endpoint, methods=[operation.method])
+        route.methods = {operation.method}  # without the HEAD that it adds
+        app.router.routes.append(route)
+        served = Shortcut(operation.method, operation.path, ObjectEdge(endpoint, parts))
+        app.objects = {**app.objects, (operation.method, "{number}" in operation.path): served}
 
 
 def _callbacks(parts: CallbackParts) -> dict[Operation, ASGIApp]:

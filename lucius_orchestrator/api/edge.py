@@ -8,6 +8,7 @@ import logging
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lucius_artifacts.errors import Unavailable
 from lucius_bus.waiting import in_time
 from lucius_contract.messages import REPLY_LIMIT
 from lucius_logs.context import correlation
@@ -16,7 +17,8 @@ from lucius_orchestrator.api.bodies import BoundedBody, ClientGone, check_announ
 from lucius_orchestrator.api.headers import CORRELATION, correlation_id
 from lucius_orchestrator.api.parts import HealthParts
 from lucius_orchestrator.api.paths import CALLBACKS
-from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
+from lucius_orchestrator.api.problems import CLOSE, UNFORESEEN, Refusal, refusal_of
+from lucius_outbox.redaction import redacted
 from lucius_outbox.telemetry import EventInfo
 
 _log = logging.getLogger("lucius_orchestrator.api")
@@ -27,6 +29,13 @@ EVENTS: tuple[EventInfo, ...] = (
         "ERROR",
         ("method", "path", "correlation_id"),
         "A request met an error that nobody foresaw; the record holds it.",
+    ),
+    EventInfo(
+        "api.artifacts_unavailable",
+        "WARNING",
+        ("method", "path", "correlation_id", "error"),
+        "A request was refused, since the catalogue, the storage or the policy of artifacts cannot"
+        " be reached.",
     ),
 )
 
@@ -51,26 +60,52 @@ class Edge:
             correlation.reset(token)
 
     async def _serve(self, scope: Scope, receive: Receive, send: "Answering") -> None:
-        limit = self._limit_of(scope["path"])
         try:
-            check_announced(scope, limit)
-            await self._app(scope, BoundedBody(receive, limit, self._seconds), send)
+            await self._app(scope, self._bounded(scope, receive), send)
         except (ClientGone, ClientDisconnect):
             return
         except Exception as error:
             await self._refuse(error, scope, send)
 
     async def _refuse(self, error: Exception, scope: Scope, send: "Answering") -> None:
-        refusal = refusal_of(error, self._retry_after)
+        refusal = self._refusal(error)
+        where = {"method": scope["method"], "path": scope["path"]}
+        extra = {**where, "correlation_id": correlation.get()}
         if refusal is None:
-            where = {"method": scope["method"], "path": scope["path"]}
-            extra = {**where, "correlation_id": correlation.get()}
             _log.error("api.request_failed", exc_info=error, extra=extra)
+        if isinstance(error, Unavailable):
+            text = redacted(str(error))
+            _log.warning("api.artifacts_unavailable", extra={**extra, "error": text})
         if not send.started:  # otherwise the server closes the connection: half an answer is none
             await send_refusal(refusal or UNFORESEEN, send)
 
+    def _refusal(self, error: Exception) -> Refusal | None:
+        return refusal_of(error, self._retry_after)
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        limit = self._limit_of(scope["path"])
+        check_announced(scope, limit)
+        return BoundedBody(receive, limit, self._seconds)
+
     def _limit_of(self, path: str) -> int:
         return min(REPLY_LIMIT, self._max_body_bytes) if path in CALLBACKS else self._max_body_bytes
+
+
+class ObjectEdge(Edge):
+    """For the bytes of objects: the endpoint itself says how many may come, and waits for each of
+    them only so long."""
+
+    def __init__(self, app: ASGIApp, parts: HealthParts) -> None:
+        super().__init__(app, parts)
+        self._seconds = parts.limits.object_idle.total_seconds()
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:  # noqa: ARG002 - see above
+        return receive
+
+    def _refusal(self, error: Exception) -> Refusal | None:
+        """A connection whose body was not read to its end cannot be used again."""
+        refusal = super()._refusal(error)
+        return refusal and refusal._replace(headers={**refusal.headers, **CLOSE})
 
 
 class Answering:

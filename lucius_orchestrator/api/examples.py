@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from lucius_orchestrator.api.artifacts import examples as artifacts
+
 JOB_ID = "job_0197f3c2d1e07000a000000000000001"
 LEASE_ID = "9a7c1f0e5b2d4c3a8f6e7d8c9b0a1f2e"
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -149,6 +151,7 @@ _PROTOCOL = {
 }
 
 EXAMPLES: dict[str, Example] = {
+    **artifacts.EXAMPLES,
     "Envelope": {
         "tenant_id": "acme",
         "request_type": "OCR",
@@ -207,5 +210,6 @@ EXAMPLES: dict[str, Example] = {
 TEXTS: dict[str, str] = {
     "streamEvents": f'id: 1\nevent: event\ndata: {{"seq": 1, "jobId": "{JOB_ID}"}}\n\n',
     "metrics": "lucius_jobs_submitted_total 1.0\n",
+    **artifacts.TEXTS,
 }
-"""Answers that are not JSON, by operation."""
+"""Bodies that are not JSON, by operation."""

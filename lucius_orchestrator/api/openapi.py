@@ -14,10 +14,11 @@ from lucius_contract import CONTRACT_VERSION
 from lucius_contract.errors import ERRORS, ErrorCode
 from lucius_orchestrator.api import health, stream
 from lucius_orchestrator.api.answers import JSON
+from lucius_orchestrator.api.artifacts.examples import UPLOAD_ID
 from lucius_orchestrator.api.examples import CORRELATION, EXAMPLES, JOB_ID, TEXTS, TRACE
-from lucius_orchestrator.api.operation import Code, Guard, Operation
+from lucius_orchestrator.api.operation import Code, Guard, Operation, Parameter
 from lucius_orchestrator.api.operations import OPERATIONS
-from lucius_orchestrator.api.problems import MEDIA_TYPE, TYPE_PREFIX
+from lucius_orchestrator.api.problems import HTTP_CODES, MEDIA_TYPE, TYPE_PREFIX
 from lucius_orchestrator.api.shapes import Problem
 
 Node = dict[str, Any]
@@ -37,11 +38,13 @@ _ALWAYS: Mapping[Guard, tuple[Code, ...]] = {
         ErrorCode.UNAVAILABLE,
         ErrorCode.INTERNAL,
     ),
+    Guard.SIGNED_URL: (ErrorCode.FORBIDDEN, ErrorCode.UNAVAILABLE, ErrorCode.INTERNAL),
 }
 _SECURITY: Mapping[Guard, list[Node]] = {
     Guard.NOBODY: [],
     Guard.CALLER: [{"apiKey": []}, {"jwt": []}],
     Guard.CALLBACK_TOKEN: [{"callbackToken": []}],
+    Guard.SIGNED_URL: [{"signedUrl": []}],
 }
 _SCHEMES: Node = {
     "apiKey": {
@@ -55,6 +58,12 @@ _SCHEMES: Node = {
         "scheme": "bearer",
         "description": "The directive's `callback_token`; good for that attempt alone.",
     },
+    "signedUrl": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "signature",
+        "description": "Part of an address that another operation has given out.",
+    },
 }
 _REQUEST_HEADERS: Mapping[str, tuple[str, str]] = {
     "X-Correlation-Id": ("Echoed, logged, and the job's unless the body names one.", CORRELATION),
@@ -62,16 +71,23 @@ _REQUEST_HEADERS: Mapping[str, tuple[str, str]] = {
     "traceparent": ("W3C trace context to continue.", TRACE),
     "If-None-Match": ("The ETag of what the client has.", '"6d1f"'),
     "Last-Event-ID": ("The id of the last event that the client has.", "7"),
+    "Range": ("One range of bytes.", "bytes=0-4"),
 }
 _ANSWER_HEADERS: Mapping[str, tuple[str, str]] = {
     "X-Correlation-Id": ("The request's, or a new one.", CORRELATION),
-    "Location": ("Where the job is.", f"/v1/jobs/{JOB_ID}"),
+    "Location": ("Where that is which was made.", f"/v1/jobs/{JOB_ID}"),
     "ETag": ("Changes whenever the job does.", '"6d1f"'),
     "Retry-After": ("Seconds to wait.", "5"),
     "WWW-Authenticate": ("How to show who calls.", "Bearer"),
     "Allow": ("What is allowed instead.", "GET"),
 }
-_TEXT_TYPES = {"streamEvents": stream.MEDIA_TYPE, "metrics": health.PROMETHEUS}
+_TEXT_TYPES = {
+    "streamEvents": stream.MEDIA_TYPE,
+    "metrics": health.PROMETHEUS,
+    "readObject": "*/*",
+}
+_NO_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_STATUSES = {code: status for status, code in HTTP_CODES.items()}
 
 
 def document(app: FastAPI) -> Node:
@@ -79,7 +95,8 @@ def document(app: FastAPI) -> Node:
         title="LUCIUS control plane",
         version=f"{CONTRACT_VERSION}.0.0",
         description=(
-            "Submit requests, follow the jobs that they become, answer directives. Errors are"
+            "Submit requests, follow the jobs that they become, answer directives, and keep the"
+            " documents that they read and write as artifacts. Errors are"
             " problem details with a stable `code`. Unknown members of requests are tolerated."
         ),
         routes=app.routes,
@@ -98,11 +115,30 @@ def _parameters(known: Node, operation: Operation) -> list[Node]:
     of_route = known.get(operation.path, {}).get(operation.method.lower(), {})
     headers = ("X-Correlation-Id", *operation.headers)
     named = [{"$ref": f"#/components/parameters/{name}"} for name in headers]
-    return [*map(_with_example, of_route.get("parameters", ())), *named]
+    own = map(_parameter, operation.parameters)
+    return [*map(_with_example, of_route.get("parameters", ())), *own, *named]
+
+
+def _parameter(parameter: Parameter) -> Node:
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": True,
+        "schema": {"type": "string"},
+        "description": parameter.meaning,
+        "example": parameter.example,
+    }
 
 
 def _with_example(parameter: Node) -> Node:
-    examples = {"jobId": JOB_ID, "protocolId": "ocr"}
+    examples = {
+        "jobId": JOB_ID,
+        "protocolId": "ocr",
+        "uploadId": UPLOAD_ID,
+        "name": "invoices",
+        "version": 3,
+        "uri": "artifact://invoices/v3/scan.pdf",
+    }
     name = parameter["name"]
     return parameter | ({"example": examples[name]} if name in examples else {})
 
@@ -119,6 +155,9 @@ def _described(operation: Operation, parameters: list[Node]) -> Node:
     if operation.body is not None:
         content = _content(operation.body.__name__)
         described["requestBody"] = {"required": True, "content": content}
+    if operation.bytes is not None:
+        binary = {"schema": {"type": "string", "format": "binary"}, "example": TEXTS[operation.id]}
+        described["requestBody"] = {"required": True, "content": {operation.bytes: binary}}
     return described
 
 
@@ -126,7 +165,7 @@ def _responses(operation: Operation) -> Node:
     responses = {operation.status: _answer(operation)}
     for status, meaning in operation.others:
         responses[status] = {"description": meaning}
-        if operation.shape is not None and status >= HTTPStatus.BAD_REQUEST:
+        if operation.shape is not None and status not in _NO_BODY:
             responses[status] |= {"content": _content(operation.shape.__name__)}
     for status, codes in _by_status((*_ALWAYS[operation.guard], *operation.codes)).items():
         responses[status] = _refusal(status, codes)
@@ -136,13 +175,13 @@ def _responses(operation: Operation) -> Node:
 
 
 def _answer(operation: Operation) -> Node:
-    content = (
-        _content(operation.shape.__name__)
-        if operation.shape is not None
-        else {_TEXT_TYPES[operation.id]: {"example": TEXTS[operation.id]}}
-    )
     headers = _headers(*operation.answers_with)
-    return {"description": operation.summary, "content": content, "headers": headers}
+    answer: Node = {"description": operation.summary, "headers": headers}
+    if operation.shape is not None:
+        return answer | {"content": _content(operation.shape.__name__)}
+    if operation.status in _NO_BODY:
+        return answer
+    return answer | {"content": {_TEXT_TYPES[operation.id]: {"example": TEXTS[operation.id]}}}
 
 
 def _refusal(status: int, codes: Iterable[Code]) -> Node:
@@ -172,7 +211,7 @@ def _by_status(codes: Iterable[Code]) -> dict[int, list[Code]]:
 def _status_of(code: Code) -> int:
     if isinstance(code, ErrorCode):
         return ERRORS[code].http_status or HTTPStatus.INTERNAL_SERVER_ERROR
-    return HTTPStatus[code.name]
+    return _STATUSES[code]
 
 
 def _all_codes() -> set[Code]:

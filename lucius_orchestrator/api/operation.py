@@ -1,7 +1,7 @@
 """What is said of an operation of the API."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lucius_contract.documents import Document
 from lucius_contract.envelope import Envelope
@@ -19,11 +19,21 @@ class Guard(StrEnum):
     NOBODY = "nobody"
     CALLER = "caller"
     CALLBACK_TOKEN = "callback_token"  # noqa: S105 - the name of a kind of credential
+    SIGNED_URL = "signed_url"
+
+
+class Parameter(NamedTuple):
+    name: str
+    place: Literal["path", "query"]
+    meaning: str
+    example: str
 
 
 class Operation(NamedTuple):
     """`shape` is what a good answer holds (None: not JSON), `codes` are the refusals beyond those
     that every operation with its guard can meet, `others` are further statuses with their meaning.
+    `bytes` is the media type of a body that is no document; `parameters` are those of plain
+    endpoints, which FastAPI does not know.
     """
 
     method: str
@@ -39,6 +49,8 @@ class Operation(NamedTuple):
     headers: tuple[str, ...] = ()
     answers_with: tuple[str, ...] = ()
     others: tuple[tuple[int, str], ...] = ()
+    bytes: str | None = None
+    parameters: tuple[Parameter, ...] = ()
 
     @property
     def tag(self) -> str:

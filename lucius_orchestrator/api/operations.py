@@ -5,6 +5,7 @@ from lucius_contract.envelope import Envelope
 from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Ack, Heartbeat, Result
 from lucius_orchestrator.api import job_shapes, paths, shapes
+from lucius_orchestrator.api.artifacts import operations as artifacts
 from lucius_orchestrator.api.operation import Code, Guard, Operation
 from lucius_orchestrator.api.problems import HttpCode
 from lucius_orchestrator.security.callers import Verb
@@ -148,6 +149,7 @@ REDRIVE = Operation(
         E.ENVELOPE_INVALID,
         E.JOB_NOT_FOUND,
         E.STATE_CONFLICT,
+        E.REF_INVALID,
         E.IDEMPOTENCY_CONFLICT,
         *_LIMITS,
     ),
@@ -229,6 +231,7 @@ OPERATIONS: tuple[Operation, ...] = (
     LIST_DEAD_LETTERS,
     LIST_PROTOCOLS,
     READ_PROTOCOL,
+    *artifacts.OPERATIONS,
     LIVE,
     READY,
     METRICS,

@@ -9,6 +9,7 @@ from lucius_contract.documents import Instant
 from lucius_contract.envelope import TENANT_ID_LIMIT, Visible
 
 MAX_SEQ = 2**53 - 1
+MAX_VERSION = 999_999_999
 
 JobId = Annotated[str, Path(alias="jobId", description="As it was given when the job was made.")]
 ProtocolId = Annotated[str, Path(alias="protocolId", description="Of a protocol in force.")]
@@ -30,4 +31,12 @@ Cursor = Annotated[
 EventCursor = Annotated[
     Annotated[int, Field(ge=0, le=MAX_SEQ)] | None,
     Query(description="The next_cursor of the page before, or the seq of the last event known."),
+]
+UploadId = Annotated[
+    str, Path(alias="uploadId", description="As it was given when the upload was begun.")
+]
+ArtifactName = Annotated[str, Path(alias="name", description="Of an artifact.")]
+VersionNumber = Annotated[
+    Annotated[int, Field(ge=1, le=MAX_VERSION)],
+    Path(alias="version", description="The number of a version."),
 ]

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lucius_artifacts.artifacts import Artifacts
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.api.health import Check
 from lucius_orchestrator.engine.engine import LedgerEngine
@@ -18,7 +19,9 @@ from lucius_orchestrator.security.callers import Authenticator
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
     """`request_timeout` is how long a body may take to arrive and an answer to be taken;
-    `retry_after` is what a client that was refused for now is told to wait."""
+    `retry_after` is what a client that was refused for now is told to wait. Who completes an upload
+    waits for `verification_patience`, while it is verified; `object_idle` is how long the bytes of
+    an object may stand still on their way in or out."""
 
     max_body_bytes: int = 1024 * 1024
     request_timeout: timedelta = timedelta(seconds=30)
@@ -26,6 +29,8 @@ class ApiLimits:
     stream_interval: timedelta = timedelta(seconds=0.5)
     stream_keepalive: timedelta = timedelta(seconds=15)
     retry_after: timedelta = timedelta(seconds=5)
+    verification_patience: timedelta = timedelta(seconds=10)
+    object_idle: timedelta = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +56,13 @@ class CallbackParts(HealthParts):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiParts(CallbackParts):
     """`check_webhooks` raises REF_FORBIDDEN with pointers `/callback_urls/N`; `steering` is None
-    where no job is driven elsewhere."""
+    where no job is driven elsewhere. Without `artifacts`, whoever asks for them is told why they
+    are off."""
 
     registry: Registry
     plan: PlanSettings
     refs: RefPolicy
     check_webhooks: Callable[[Sequence[str]], None]
     steering: Steering | None = None
+    artifacts: Artifacts | None = None
+    artifacts_off: str = "artifacts are off"

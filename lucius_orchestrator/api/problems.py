@@ -1,6 +1,7 @@
 """Errors as clients see them: problem details (RFC 9457) with a stable code.
 
 ContractError            status and code from the contract's table
+ArtifactsError           the code that says the same; see `of_artifacts`
 LedgerUnavailable        503 UNAVAILABLE
 InvalidCursor            400 ENVELOPE_INVALID
 RequestValidationError   400 ENVELOPE_INVALID
@@ -19,6 +20,16 @@ import pydantic_core
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from lucius_artifacts.errors import (
+    ArtifactsError,
+    Busy,
+    Gone,
+    Invalid,
+    NotFound,
+    Refused,
+    Unavailable,
+)
+from lucius_artifacts.signing import SignatureRefused
 from lucius_contract.canonical import pointer_to
 from lucius_contract.errors import ERRORS, ContractError, ErrorCode, Problem
 from lucius_logs.context import correlation
@@ -34,7 +45,18 @@ class HttpCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     REQUEST_TIMEOUT = "REQUEST_TIMEOUT"
+    RANGE_NOT_SATISFIABLE = "RANGE_NOT_SATISFIABLE"
     BAD_REQUEST = "BAD_REQUEST"
+
+
+HTTP_CODES: Mapping[int, HttpCode] = {
+    400: HttpCode.BAD_REQUEST,
+    404: HttpCode.NOT_FOUND,
+    405: HttpCode.METHOD_NOT_ALLOWED,
+    408: HttpCode.REQUEST_TIMEOUT,
+    416: HttpCode.RANGE_NOT_SATISFIABLE,
+}
+"""By status."""
 
 
 class Refusal(NamedTuple):
@@ -78,6 +100,8 @@ def not_found(detail: str) -> HTTPException:
 
 def refusal_of(error: Exception, retry_after: timedelta) -> Refusal | None:
     """How to refuse a request that met this error; None for an error that nobody foresaw."""
+    if isinstance(error, ArtifactsError):
+        error = of_artifacts(error)
     if isinstance(error, ContractError):
         return _of_contract(error, retry_after)
     if isinstance(error, LedgerUnavailable):
@@ -107,9 +131,7 @@ def _of_contract(error: ContractError, retry_after: timedelta) -> Refusal | None
     info = ERRORS[error.code]
     if info.http_status is None:
         return None
-    headers: dict[str, str] = {}
-    if info.retryable:
-        headers["retry-after"] = str(max(1, round(retry_after.total_seconds())))
+    headers = waiting(retry_after) if info.retryable else {}
     if error.code is ErrorCode.UNAUTHENTICATED:
         headers["www-authenticate"] = "Bearer"
     if isinstance(error, BodyTooLarge):
@@ -117,6 +139,42 @@ def _of_contract(error: ContractError, retry_after: timedelta) -> Refusal | None
     return Refusal(
         info.http_status, error.code, info.meaning, error.message, error.problems, headers
     )
+
+
+def waiting(retry_after: timedelta) -> dict[str, str]:
+    """The header that tells a client when to come back."""
+    return {"retry-after": str(max(1, round(retry_after.total_seconds())))}
+
+
+_ARTIFACT_CODES: tuple[tuple[type[ArtifactsError], ErrorCode], ...] = (
+    (Invalid, ErrorCode.ARTIFACT_INVALID),
+    (NotFound, ErrorCode.ARTIFACT_NOT_FOUND),
+    (Gone, ErrorCode.ARTIFACT_GONE),
+    (SignatureRefused, ErrorCode.FORBIDDEN),
+    (Refused, ErrorCode.STATE_CONFLICT),
+    (Busy, ErrorCode.TENANT_SATURATED),
+    (Unavailable, ErrorCode.UNAVAILABLE),
+)
+"""The first one that fits counts."""
+
+_NOT_IN_THE_BODY = {
+    "uri": "/query/uri",
+    "name": "/path/name",
+    "key": "/path/key",
+    "part": "",
+    "retention": "/retention_seconds",
+}
+
+
+def of_artifacts(error: ArtifactsError) -> ContractError:
+    code = next((code for kind, code in _ARTIFACT_CODES if isinstance(error, kind)), None)
+    if isinstance(error, Invalid):
+        pointer = _NOT_IN_THE_BODY.get(error.field, f"/{error.field}")
+        problems = [Problem(pointer, error.problem)]
+        return ContractError(ErrorCode.ARTIFACT_INVALID, str(error), problems)
+    if code is ErrorCode.UNAVAILABLE:  # why is for the log
+        return ContractError(code, "artifacts cannot be reached; try again")
+    return ContractError(code or ErrorCode.INTERNAL, str(error))
 
 
 def _of_http(error: HTTPException) -> Refusal:
@@ -127,7 +185,7 @@ def _of_http(error: HTTPException) -> Refusal:
 
 
 def _plain(status: HTTPStatus, detail: str, headers: Mapping[str, str]) -> Refusal:
-    known = HttpCode.__members__.get(status.name, HttpCode.BAD_REQUEST)
+    known = HTTP_CODES.get(status, HttpCode.BAD_REQUEST)
     return Refusal(status, known, status.phrase, detail, headers=headers)
 
 

@@ -10,12 +10,14 @@ from lucius_contract.states import JOB_STATUS
 from lucius_logs.context import correlation
 from lucius_orchestrator.api.access import Access, require_tenant
 from lucius_orchestrator.api.answers import send_json
+from lucius_orchestrator.api.artifacts.refs import check_output
 from lucius_orchestrator.api.bodies import read_body
 from lucius_orchestrator.api.headers import KEY_POINTER, idempotency_key, traceparent
 from lucius_orchestrator.api.parts import ApiParts
 from lucius_orchestrator.api.paths import job_links, job_path
 from lucius_orchestrator.engine.engine import Submission
 from lucius_orchestrator.engine.planning import Request, plan_request
+from lucius_orchestrator.ports.inputs import HELD, ref_invalid
 from lucius_orchestrator.security.callers import Caller, Verb
 
 
@@ -37,6 +39,7 @@ class Submit:
         require_tenant(caller, envelope.tenant_id, "/tenant_id")
         if envelope.callback_urls:
             parts.check_webhooks(envelope.callback_urls)
+        self._check_artifacts(envelope)
         return plan_request(
             envelope,
             parts.registry.snapshot(),
@@ -44,6 +47,18 @@ class Submit:
             correlation_id=correlation.get() or "",
             traceparent=envelope.traceparent or traceparent(scope, parts.engine.world.entropy),
         )
+
+    def _check_artifacts(self, envelope: Envelope) -> None:
+        """Whether the input can be read is found out when it is held."""
+        if envelope.input_ref.uri.startswith(HELD):
+            self._require_artifacts("/input_ref/uri")
+        if envelope.output_ref.uri.startswith(HELD):
+            self._require_artifacts("/output_ref/uri")
+            check_output(envelope.output_ref.uri, "/output_ref/uri")
+
+    def _require_artifacts(self, pointer: str) -> None:
+        if self._parts.artifacts is None:
+            raise ref_invalid(pointer, self._parts.artifacts_off)
 
 
 def with_key(envelope: Envelope, key: str | None) -> Envelope:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from lucius_artifacts.signing import UrlSigner
 from lucius_orchestrator.bootstrap.stores import make_folder
 from lucius_orchestrator.engine.engine import World
 from lucius_orchestrator.security.authentication import (
@@ -35,6 +36,16 @@ def invoker_keys_of(settings: Settings) -> list[str]:
 
 def invoker_key_file(settings: Settings) -> Path:
     return settings.data_dir / "invoker.key"
+
+
+def artifact_signer_of(settings: Settings, world: World) -> UrlSigner:
+    """Of the addresses of objects: by the keys that are set, else by one that the data folder
+    keeps."""
+    keys = [secret.reveal().encode() for secret in settings.artifacts.keys]
+    if not keys:
+        make_folder(settings.data_dir)
+        keys = [load_or_create_key(settings.data_dir / "artifacts.key", "artifacts")]
+    return UrlSigner(keys, world.clock)
 
 
 def authenticator_of(settings: Settings, world: World) -> Authenticator:

@@ -5,10 +5,12 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from lucius_artifacts.artifacts import Artifacts
 from lucius_bus.port import Bus
 from lucius_contract.errors import ContractError
 from lucius_orchestrator.adapters.registry.problems import RegistryError, RegistryUnavailable
 from lucius_orchestrator.api.health import Check
+from lucius_orchestrator.bootstrap.artifact_checks import artifact_checks
 from lucius_orchestrator.bootstrap.bus import open_bus
 from lucius_orchestrator.bootstrap.parts import real_world
 from lucius_orchestrator.bootstrap.protocol_source import Found, copy_of, place_of, read_once
@@ -23,6 +25,8 @@ from lucius_orchestrator.settings import Settings, StorageBackend
 from lucius_outbox.redaction import redacted
 
 _SECONDS = 5.0
+_WITHOUT_TEMPORAL = "so that the jobs that it drives wait"
+_WITHOUT_ARTIFACTS = "so that only what needs no artifacts works"
 Look = Callable[[], Awaitable[None]]
 """Returns if what is looked at answers."""
 
@@ -31,7 +35,7 @@ class Readiness:
     """Whether the process can do its work: the ledger and, where it has one, the bus answer, every
     service has its subscriptions, and the protocols that are in force are those that their source
     holds. Temporal is told about only: while it is away, requests and replies are taken and kept
-    for it."""
+    for it. So are artifacts: most jobs need none."""
 
     def __init__(
         self,
@@ -40,12 +44,14 @@ class Readiness:
         bus: Bus | None = None,
         topology: Callable[[], Awaitable[Check]] | None = None,
         temporal: Look | None = None,
+        artifacts: Artifacts | None = None,
     ) -> None:
         self._ledger = ledger
         self._registry = registry
         self._bus = bus
         self._topology = topology
         self._temporal = temporal
+        self._artifacts = artifacts
 
     async def __call__(self) -> Sequence[Check]:
         looks = [_answers("ledger", self._ledger.check)]
@@ -54,7 +60,11 @@ class Readiness:
         if self._topology is not None:
             looks.append(_look("topology", self._topology))
         if self._temporal is not None:
-            looks.append(_told_about("temporal", self._temporal))
+            looks.append(_told_about("temporal", self._temporal, _WITHOUT_TEMPORAL))
+        if self._artifacts is not None:
+            catalogue, objects = self._artifacts.catalogue, self._artifacts.objects
+            looks.append(_told_about("artifact catalogue", catalogue.check, _WITHOUT_ARTIFACTS))
+            looks.append(_told_about("artifact store", objects.check, _WITHOUT_ARTIFACTS))
         return [*await asyncio.gather(*looks), self._protocols()]
 
     def _protocols(self) -> Check:
@@ -73,6 +83,7 @@ async def diagnose(settings: Settings) -> list[Check]:
         await _ledger(settings),
         protocols,
         _keys(settings),
+        *await artifact_checks(settings),
         *await _bus(settings, snapshot),
         *await temporal_checks(settings),
     ]
@@ -96,11 +107,9 @@ async def _answers(name: str, check: Look) -> Check:
     return await _look(name, look)
 
 
-async def _told_about(name: str, check: Look) -> Check:
+async def _told_about(name: str, check: Look, without: str) -> Check:
     found = await _answers(name, check)
-    if found.ok:
-        return found
-    return Check(name, True, f"away, so that the jobs that it drives wait: {found.detail}")
+    return found if found.ok else Check(name, True, f"away, {without}: {found.detail}")
 
 
 async def worker_readiness(temporal: Look, invoker: Look) -> Sequence[Check]:
@@ -119,7 +128,7 @@ async def _bus(settings: Settings, snapshot: Snapshot | None) -> list[Check]:
         found = found._replace(detail=f"{opened.place.address} answers")
         if snapshot is None:
             return [found]
-        wanted = topology_of(snapshot)
+        wanted = topology_of(snapshot, settings.artifacts.events_topic)
         return [found, await _look("topology", partial(look_at, opened.topology, wanted))]
 
 

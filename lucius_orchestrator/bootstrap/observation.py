@@ -1,7 +1,9 @@
 """What an operator sees of a process, put together."""
 
 import os
+from datetime import timedelta
 
+from lucius_artifacts.ports.catalogue import Catalogue
 from lucius_orchestrator.bootstrap.parts import Part
 from lucius_orchestrator.engine.telemetry import Telemetry
 from lucius_orchestrator.observability.gauges import GaugeRefresher
@@ -21,6 +23,10 @@ class Observation:
 
     def gauges(self, ledger: Ledger) -> Part:
         return GaugeRefresher(self.metrics, ledger)
+
+    def artifact_gauges(self, catalogue: Catalogue) -> Part:
+        """Reading them looks at every blob: not so often."""
+        return GaugeRefresher(self.metrics.artifact_gauges, catalogue, timedelta(minutes=1))
 
     def observed(self, app: App) -> App:
         return MeasuredHttp(TracedHttp(app, self._tracing), self.metrics)

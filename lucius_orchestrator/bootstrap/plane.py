@@ -12,6 +12,8 @@ from starlette.types import ASGIApp
 from lucius_orchestrator.api.app import create_app, create_callback_app, create_health_app
 from lucius_orchestrator.api.loopback import LoopbackOnly
 from lucius_orchestrator.api.parts import ApiLimits, ApiParts, CallbackParts, HealthParts
+from lucius_orchestrator.bootstrap.artifact_parts import open_artifact_parts
+from lucius_orchestrator.bootstrap.artifacts import why_off
 from lucius_orchestrator.bootstrap.authentication import authenticator_of, callback_tokens_of
 from lucius_orchestrator.bootstrap.bus import OpenBus
 from lucius_orchestrator.bootstrap.checks import Readiness
@@ -54,6 +56,7 @@ async def control_plane(
             parts += await opened.enter_async_context(
                 open_webhooks(settings, ledger, world, process.observation)
             )
+            parts += await opened.enter_async_context(open_artifact_parts(process))
         app, served = _app(process)
         yield ControlPlane(
             process.observation.observed(served if settings.auth else LoopbackOnly(served)),
@@ -103,6 +106,8 @@ def _api_parts(process: Process, health: HealthParts) -> ApiParts:
         refs=settings.refs,
         check_webhooks=policy_of(settings).check,
         steering=Steering(process.engine, process.commander),
+        artifacts=process.artifacts,
+        artifacts_off=why_off(settings),
     )
 
 
@@ -118,4 +123,5 @@ def _readiness(process: Process) -> Readiness:
         None if bus is None else bus.opened.bus,
         None if bus is None else bus.keeper.check,
         None if temporal is None else temporal.workflows.check,
+        process.artifacts,
     )

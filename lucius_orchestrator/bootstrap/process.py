@@ -3,6 +3,9 @@
 from contextlib import AsyncExitStack
 from typing import NamedTuple
 
+from lucius_artifacts.artifacts import Artifacts
+from lucius_orchestrator.adapters.artifacts import ArtifactInputs
+from lucius_orchestrator.bootstrap.artifacts import open_artifacts
 from lucius_orchestrator.bootstrap.authentication import callback_tokens_of
 from lucius_orchestrator.bootstrap.bus import OpenBus, open_bus
 from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
@@ -40,6 +43,7 @@ class Process(NamedTuple):
     observation: Observation
     bus: BusParts | None = None
     temporal: OpenTemporal | None = None
+    artifacts: Artifacts | None = None
     desk: InvokerDesk | None = None
     commander: Commander | None = None
 
@@ -52,8 +56,14 @@ async def open_process(
     source = await opened.enter_async_context(open_registry(settings, world.clock))
     registry = LimitedRegistry(source.registry, settings)
     ledger = await opened.enter_async_context(open_ledger(settings, world))
-    engine = LedgerEngine(ledger, world, observation.telemetry)
+    artifacts = None
+    if role.serves_api or role.keeps_house:
+        opening = open_artifacts(settings, world, ledger, address, observation.metrics)
+        artifacts = await opened.enter_async_context(opening)
+    inputs = None if artifacts is None else ArtifactInputs(artifacts.reading)
+    engine = LedgerEngine(ledger, world, observation.telemetry, inputs=inputs)
     process = Process(settings, role, address, source, registry, engine, observation)
+    process = process._replace(artifacts=artifacts)
     if role.uses_bus:
         process = process._replace(bus=await _bus(process, opened))
     if role.uses_temporal(settings):
@@ -81,9 +91,15 @@ def reply_address(process: Process) -> CallbackAddress | None:
 
 async def _bus(process: Process, opened: AsyncExitStack) -> BusParts:
     bus = await opened.enter_async_context(open_bus(process.settings))
-    wanted = topology_of(process.source.registry.snapshot())
-    creates = process.role.keeps_house
-    keeper = TopologyKeeper(bus.topology, wanted, creates=creates, fresh=bus.fresh)
+    events_topic = process.settings.artifacts.events_topic
+    wanted = topology_of(process.source.registry.snapshot(), events_topic)
+    keeper = TopologyKeeper(
+        bus.topology,
+        wanted,
+        creates=process.role.keeps_house,
+        events_topic=events_topic,
+        fresh=bus.fresh,
+    )
     if not process.settings.shares_bus:
         await keeper.bring()  # nothing can be away
     return BusParts(bus, keeper)

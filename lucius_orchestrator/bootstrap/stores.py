@@ -33,7 +33,7 @@ async def _opened(settings: Settings, world: World) -> Ledger:
         return await _azure_tables(settings)
     from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
 
-    return await PostgresLedger.open(_conninfo(settings))
+    return await PostgresLedger.open(conninfo_of(settings))
 
 
 async def _azure_tables(settings: Settings) -> Ledger:
@@ -58,7 +58,7 @@ def open_webhook_store(settings: Settings, ledger: Ledger) -> AbstractAsyncConte
         return sqlite_webhooks.open_webhooks(ledger_file(settings))
     from lucius_orchestrator.adapters.ledger.postgres import webhooks as postgres_webhooks
 
-    return postgres_webhooks.open_webhooks(_conninfo(settings))
+    return postgres_webhooks.open_webhooks(conninfo_of(settings))
 
 
 def make_folder(folder: Path) -> None:
@@ -72,6 +72,6 @@ def ledger_file(settings: Settings) -> Path:
     return settings.data_dir / "ledger.db"
 
 
-def _conninfo(settings: Settings) -> str:
+def conninfo_of(settings: Settings) -> str:
     assert settings.database_url is not None, "the settings were checked"
     return settings.database_url.reveal()

@@ -10,9 +10,11 @@ _MOST_NAMED = 3
 _REMEDY = "run `lucius topology apply`"
 
 
-def topology_of(snapshot: Snapshot) -> Topology:
+def topology_of(snapshot: Snapshot, events_topic: str | None = None) -> Topology:
+    """`events_topic` has no subscriptions of ours: whoever wants the events makes one."""
     protocols = snapshot.protocols.values()
-    return lane_topology(sorted({step.service for each in protocols for step in each.steps}))
+    lanes = lane_topology(sorted({step.service for each in protocols for step in each.steps}))
+    return lanes if events_topic is None else Topology({**lanes.topics, events_topic: ()})
 
 
 def missing_text(missing: Iterable[str]) -> str:

@@ -79,6 +79,7 @@ class TopologyKeeper:
         wanted: Topology,
         *,
         creates: bool,
+        events_topic: str | None = None,
         fresh: timedelta | None = FRESH,
         pauses: Sequence[timedelta] = PAUSES,
         monotonic: Callable[[], float] = time.monotonic,
@@ -87,6 +88,7 @@ class TopologyKeeper:
         self._administration = administration
         self._wanted = wanted
         self._creates = creates
+        self._events_topic = events_topic
         self._fresh = fresh
         self._pauses = pauses
         self._monotonic = monotonic
@@ -111,7 +113,7 @@ class TopologyKeeper:
 
     async def changed(self, snapshot: Snapshot) -> None:
         """The protocols may name services that the bus does not know yet."""
-        self._wanted = topology_of(snapshot)
+        self._wanted = topology_of(snapshot, self._events_topic)
         self._is_due, self._failures = True, 0
         await self.bring()
         self._woken.set()

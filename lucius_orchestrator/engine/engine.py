@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,10 +30,12 @@ from lucius_orchestrator.domain.events import (
     from_reply,
 )
 from lucius_orchestrator.domain.timers import Due
+from lucius_orchestrator.engine.holding import HoldingCreation, is_held
 from lucius_orchestrator.engine.mailboxes import Letter, Mailboxes
 from lucius_orchestrator.engine.recent import RecentJobs
 from lucius_orchestrator.engine.requests import JobRequest, Redrive
 from lucius_orchestrator.engine.telemetry import Telemetry
+from lucius_orchestrator.ports.inputs import Inputs
 from lucius_orchestrator.ports.ledger import (
     Claim,
     Conflict,
@@ -101,10 +104,13 @@ class LedgerEngine:
         world: World,
         telemetry: Telemetry | None = None,
         settings: EngineSettings | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         self.ledger = ledger
         self.world = world
         self.telemetry = telemetry or Telemetry()
+        self.inputs = inputs
+        """None: nothing is held for jobs."""
         self.dispatches = False
         """Whether this process sends directives: a dispatcher that is made for it says so."""
         self._settings = settings or EngineSettings()
@@ -124,11 +130,18 @@ class LedgerEngine:
             return NewJob(apply(aggregate, decision), decision)
 
         proposed = build(job_id)  # before anything is reserved: what is too large is refused here
-        created = await self._create(
+        create = partial(
+            self._create,
             Reservation(request.tenant_id, request.entry, request.content_hash, job_id),
             lambda chosen: proposed if chosen == job_id else build(chosen),
             request,
         )
+        planned = proposed.aggregate.job
+        if self.inputs is not None and is_held(planned):
+            holding = HoldingCreation(self.inputs, self.ledger)
+            created = await holding.create(planned, request, create)
+        else:
+            created = await create()
         if created is None:
             return await self._earlier(request)
         self.remember(created)

@@ -5,7 +5,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,7 +20,7 @@ from lucius_orchestrator.observability.tables import (
     LEDGER_GAUGES,
     LEDGER_UP,
 )
-from lucius_orchestrator.ports.ledger import InFlight, Ledger
+from lucius_orchestrator.ports.ledger import InFlight
 from lucius_outbox.redaction import redacted
 
 _log = logging.getLogger("lucius_orchestrator")
@@ -81,24 +82,26 @@ def _fill(families: Mapping[str, GaugeMetricFamily], reading: _Reading) -> None:
         families[BACKLOG].add_metric((f"{lane}",), reading.backlog.get(lane, 0))
 
 
-class Refreshable(Protocol):
-    async def refresh(self, ledger: Ledger) -> None:
-        """Read the gauges now. Raises what the ledger raises, and then they are absent."""
+Source = TypeVar("Source", contravariant=True)
+
+
+class Refreshable(Protocol[Source]):
+    async def refresh(self, source: Source, /) -> None:
+        """Read the gauges now. Raises what the source raises, and then they are absent."""
 
 
 class GaugeRefresher:
-    """Runs by `run()` until `stop()`. A ledger that fails, or does not answer for as long as
+    """Runs by `run()` until `stop()`. A source that fails, or does not answer for as long as
     `patience`, is told once and asked again."""
 
     def __init__(
         self,
-        metrics: Refreshable,
-        ledger: Ledger,
+        metrics: Refreshable[Source],
+        source: Source,
         interval: timedelta = timedelta(seconds=5),
         patience: timedelta = timedelta(seconds=5),
     ) -> None:
-        self._metrics = metrics
-        self._ledger = ledger
+        self._refresh = partial(metrics.refresh, source)
         self._interval = interval
         self._patience = patience.total_seconds()
         self._is_away = False
@@ -122,7 +125,7 @@ class GaugeRefresher:
     async def run_once(self) -> None:
         try:
             async with asyncio.timeout(self._patience):
-                await self._metrics.refresh(self._ledger)
+                await self._refresh()
         except Exception as error:
             self._lost(error)
         else:

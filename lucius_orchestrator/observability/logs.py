@@ -7,6 +7,7 @@ import copy
 import logging
 from typing import TextIO
 
+from lucius_artifacts.telemetry import EVENTS as ARTIFACT_EVENTS
 from lucius_logs import logs
 from lucius_logs.formatting import LogFormat
 from lucius_orchestrator.engine.telemetry import EVENTS as ENGINE_EVENTS
@@ -14,12 +15,13 @@ from lucius_orchestrator.observability.tables import EVENTS
 from lucius_outbox.telemetry import EVENTS as OUTBOX_EVENTS
 
 HEALTH = "/healthz"
-_OURS = ("lucius_orchestrator", "lucius_outbox")
+_OURS = ("lucius_orchestrator", "lucius_outbox", "lucius_artifacts")
 _SERVER = ("uvicorn", "uvicorn.error", "uvicorn.access")
 _ACCESS = "uvicorn.access"
 _ACCESS_FIELDS = ("client", "method", "path", "http_version", "status")
 _KNOWN_FIELDS = {
-    info.name: frozenset(info.fields) for info in (*ENGINE_EVENTS, *OUTBOX_EVENTS, *EVENTS)
+    info.name: frozenset(info.fields)
+    for info in (*ENGINE_EVENTS, *OUTBOX_EVENTS, *ARTIFACT_EVENTS, *EVENTS)
 }
 
 

@@ -15,7 +15,9 @@ from prometheus_client import (
 )
 from prometheus_client.metrics import MetricWrapperBase
 
+from lucius_artifacts import telemetry as artifacts
 from lucius_orchestrator.engine import telemetry as engine
+from lucius_orchestrator.observability.artifact_gauges import ArtifactGauges
 from lucius_orchestrator.observability.gauges import LedgerGauges
 from lucius_orchestrator.observability.tables import HTTP_METRICS, HTTP_SECONDS
 from lucius_orchestrator.ports.ledger import Ledger
@@ -25,6 +27,7 @@ from lucius_outbox.telemetry import Kind, MetricInfo
 M = TypeVar("M", bound=MetricWrapperBase)
 
 MAX_AGE = timedelta(seconds=30)
+ARTIFACTS_MAX_AGE = timedelta(minutes=5)
 BUCKETS: dict[str, tuple[float, ...]] = {
     engine.STEP_SECONDS: (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200),
     engine.DISPATCH_LAG: (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 600),
@@ -44,10 +47,12 @@ class PrometheusMetrics(outbox.PrometheusMetrics):
     ) -> None:
         self.registry = CollectorRegistry()
         super().__init__(self.registry)
-        for info in (*engine.METRICS, *HTTP_METRICS):
+        for info in (*engine.METRICS, *HTTP_METRICS, *artifacts.COUNTERS):
             self._register(info)
         self._ledger_gauges = LedgerGauges(clock, max_age)
         self.registry.register(self._ledger_gauges)
+        self.artifact_gauges = ArtifactGauges(clock, ARTIFACTS_MAX_AGE)
+        self.registry.register(self.artifact_gauges)
         ProcessCollector(registry=self.registry)
         self._series: dict[object, MetricWrapperBase] = {}
 

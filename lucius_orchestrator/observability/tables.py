@@ -50,9 +50,9 @@ EVENTS: tuple[EventInfo, ...] = (
         "gauges.stale",
         "WARNING",
         ("error",),
-        "The ledger could not be read; its gauges are absent.",
+        "The ledger, or the catalogue of artifacts, could not be read; its gauges are absent.",
     ),
-    EventInfo("gauges.fresh", "INFO", (), "The ledger can be read again."),
+    EventInfo("gauges.fresh", "INFO", (), "It can be read again."),
     EventInfo("temporal.away", "WARNING", ("error",), "No workflow runs here; told once."),
     EventInfo(
         "workflow.attempt_delayed",

@@ -1,7 +1,7 @@
 """Who calls, and what a caller may do.
 
-A caller has *roles*, which say what it may do, and *tenants*, which say to whose jobs. Each thing
-that the API offers is a *verb*; `NEEDS` says which roles are enough for it.
+A caller has *roles*, which say what it may do, and *tenants*, which say to whose jobs and
+artifacts. Each thing that the API offers is a *verb*; `NEEDS` says which roles are enough for it.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,13 @@ class Verb(StrEnum):
     LIST_DEAD_LETTERS = "list_dead_letters"
     READ_PROTOCOLS = "read_protocols"
     READ_METRICS = "read_metrics"
+    UPLOAD = "upload"
+    READ_UPLOAD = "read_upload"
+    READ_ARTIFACTS = "read_artifacts"
+    PUBLISH = "publish"
+    TOMBSTONE = "tombstone"
+    RESTORE = "restore"
+    COLLECT_GARBAGE = "collect_garbage"
 
 
 def _table() -> Mapping[Verb, frozenset[Role]]:
@@ -49,6 +56,13 @@ def _table() -> Mapping[Verb, frozenset[Role]]:
             Verb.LIST_DEAD_LETTERS: frozenset({read, operate, admin}),
             Verb.READ_PROTOCOLS: frozenset(Role),
             Verb.READ_METRICS: frozenset({read, operate, admin}),
+            Verb.UPLOAD: frozenset({submit, admin}),
+            Verb.READ_UPLOAD: frozenset({submit, read, operate, admin}),
+            Verb.READ_ARTIFACTS: frozenset({read, operate, admin}),
+            Verb.PUBLISH: frozenset({submit, admin}),
+            Verb.TOMBSTONE: frozenset({operate, admin}),
+            Verb.RESTORE: frozenset({operate, admin}),
+            Verb.COLLECT_GARBAGE: frozenset({admin}),
         }
     )
 
@@ -56,8 +70,8 @@ def _table() -> Mapping[Verb, frozenset[Role]]:
 NEEDS: Mapping[Verb, frozenset[Role]] = _table()
 """Any one of the roles is enough."""
 
-ACROSS_TENANTS: frozenset[Verb] = frozenset({Verb.READ_METRICS})
-"""What these show cannot be told apart by tenant, so they are for callers with all tenants,
+ACROSS_TENANTS: frozenset[Verb] = frozenset({Verb.READ_METRICS, Verb.COLLECT_GARBAGE})
+"""What these show or do cannot be told apart by tenant, so they are for callers with all tenants,
 whatever their role."""
 
 

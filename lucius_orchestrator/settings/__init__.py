@@ -4,7 +4,14 @@
 """
 
 from lucius_orchestrator.settings.load import effective, load_settings
-from lucius_orchestrator.settings.settings import LogFormat, Settings, StorageBackend
+from lucius_orchestrator.settings.settings import (
+    ArtifactSettings,
+    ArtifactStore,
+    CatalogueBackend,
+    LogFormat,
+    Settings,
+    StorageBackend,
+)
 from lucius_orchestrator.settings.table import SETTINGS
 from lucius_settings.effective import EffectiveSetting
 from lucius_settings.info import SettingInfo, Use
@@ -13,6 +20,9 @@ from lucius_settings.secret import Secret
 
 __all__ = [
     "SETTINGS",
+    "ArtifactSettings",
+    "ArtifactStore",
+    "CatalogueBackend",
     "EffectiveSetting",
     "LogFormat",
     "Secret",

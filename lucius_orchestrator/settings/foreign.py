@@ -28,6 +28,8 @@ ELSEWHERE = (
         "LUCIUS_BLOB_CONNECTION", "Of a service: the account whose blobs it uses.", secret=True
     ),
     _elsewhere("LUCIUS_BLOB_ENDPOINT", "Of a service: the same, for its identity."),
+    _elsewhere("LUCIUS_ARTIFACTS_URL", "Of a service: the API whose artifacts it uses."),
+    _elsewhere("LUCIUS_ARTIFACTS_KEY", "Of a service: its credential there.", secret=True),
     _elsewhere("LUCIUS_CONCURRENCY", "Of a service: how many directives it works on at once."),
     _elsewhere("LUCIUS_ACK_SECONDS", "Of a service: how soon it sends an ACK."),
     _elsewhere("LUCIUS_GRACE_SECONDS", "Of a service: how long it may take to stop."),

@@ -6,7 +6,7 @@ from typing import Any
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.domain.aggregate import StepPolicy
 from lucius_orchestrator.settings.relations import completed, contradictions, in_vain
-from lucius_orchestrator.settings.settings import Settings
+from lucius_orchestrator.settings.settings import ArtifactSettings, Settings
 from lucius_orchestrator.settings.table import SETTINGS
 from lucius_settings.effective import EffectiveSetting, in_force
 from lucius_settings.reading import Values, in_order, read_all
@@ -32,7 +32,8 @@ def _settings(values: Values, warnings: tuple[str, ...]) -> Settings:
     plain = {field: value for field, value in values.items() if "." not in field}
     refs = RefPolicy(**_group(values, "refs"))
     policy = StepPolicy(reply_via=plain["reply_via"], **_group(values, "step_policy"))
-    return Settings(**plain, refs=refs, step_policy=policy, warnings=warnings)
+    artifacts = ArtifactSettings(**_group(values, "artifacts"))
+    return Settings(**plain, refs=refs, step_policy=policy, artifacts=artifacts, warnings=warnings)
 
 
 def _group(values: Values, name: str) -> dict[str, Any]:

@@ -6,12 +6,25 @@ from pathlib import Path
 
 from lucius_azure.table_names import physical_name
 from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES
+from lucius_contract.routing import LANES, directive_topic, reply_topic
 from lucius_orchestrator.domain.aggregate import ReplyVia
-from lucius_orchestrator.settings.settings import StorageBackend
+from lucius_orchestrator.settings.settings import (
+    ArtifactStore,
+    CatalogueBackend,
+    StorageBackend,
+)
 from lucius_settings.hosts import is_loopback
 from lucius_settings.problems import SettingProblem
 from lucius_settings.reading import Values
 
+_CATALOGUES = {
+    StorageBackend.MEMORY: CatalogueBackend.MEMORY,
+    StorageBackend.SQLITE: CatalogueBackend.SQLITE,
+    StorageBackend.POSTGRES: CatalogueBackend.POSTGRES,
+}
+_LANE_TOPICS = frozenset(
+    topic for lane in range(LANES) for topic in (directive_topic(lane), reply_topic(lane))
+)
 _TABLES = ("ledger_table", "idempotency_table", "job_index_table", "inflight_table")
 
 
@@ -44,6 +57,7 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
             "must not be set beside LUCIUS_APP_CONFIGURATION_CONNECTION: a key or an identity, not"
             " both",
         )
+    yield from _artifact_contradictions(values)
     yield from _temporal_contradictions(values)
     yield from _token_contradictions(values)
     yield from _length_contradictions(values)
@@ -81,6 +95,34 @@ def _token_contradictions(values: Values) -> Iterator[SettingProblem]:
             )
 
 
+def _artifact_contradictions(values: Values) -> Iterator[SettingProblem]:
+    if (
+        values.get("artifacts.catalogue") is CatalogueBackend.POSTGRES
+        and values.get("storage_backend") is not StorageBackend.POSTGRES
+        and not _given(values, "database_url")
+    ):
+        yield SettingProblem(
+            "LUCIUS_DATABASE_URL", "is required with LUCIUS_ARTIFACTS_CATALOGUE=postgres"
+        )
+    if values.get("artifacts.connection") and values.get("artifacts.endpoint"):
+        yield SettingProblem(
+            "LUCIUS_ARTIFACTS_ENDPOINT",
+            "must not be set beside LUCIUS_ARTIFACTS_CONNECTION: a key or an identity, not both",
+        )
+    if values.get("artifacts.store") is ArtifactStore.AZURE_BLOB and not (
+        _given(values, "artifacts.connection") or _given(values, "artifacts.endpoint")
+    ):
+        yield SettingProblem(
+            "LUCIUS_ARTIFACTS_CONNECTION",
+            "is required with LUCIUS_ARTIFACTS_STORE=azure_blob, unless LUCIUS_ARTIFACTS_ENDPOINT"
+            " is set",
+        )
+    if values.get("artifacts.topic") in _LANE_TOPICS:
+        yield SettingProblem(
+            "LUCIUS_ARTIFACTS_TOPIC", "must not be a topic of directives or replies"
+        )
+
+
 def _temporal_contradictions(values: Values) -> Iterator[SettingProblem]:
     if values.get("temporal_tls") and not _given(values, "temporal_address"):
         yield SettingProblem(
@@ -107,7 +149,11 @@ def _given(values: Values, field: str) -> bool:
 
 def in_vain(values: Values) -> Iterator[str]:
     """Variables that would have an effect if another one were set."""
-    if values["database_url"] and values["storage_backend"] is not StorageBackend.POSTGRES:
+    uses_postgres = (
+        values["storage_backend"] is StorageBackend.POSTGRES
+        or values["artifacts.catalogue"] is CatalogueBackend.POSTGRES
+    )
+    if values["database_url"] and not uses_postgres:
         yield (
             "LUCIUS_DATABASE_URL changes nothing while LUCIUS_STORAGE_BACKEND is"
             f" {values['storage_backend']}"
@@ -134,6 +180,36 @@ def in_vain(values: Values) -> Iterator[str]:
             " LUCIUS_TEMPORAL_ADDRESS is set"
         )
     yield from _registry_in_vain(values)
+    yield from _artifacts_in_vain(values)
+
+
+def _artifacts_in_vain(values: Values) -> Iterator[str]:
+    store, catalogue = values["artifacts.store"], _catalogue_of(values)
+    account = values["artifacts.connection"] or values["artifacts.endpoint"]
+    if account and store is not ArtifactStore.AZURE_BLOB:
+        yield (
+            "LUCIUS_ARTIFACTS_CONNECTION and LUCIUS_ARTIFACTS_ENDPOINT change nothing while"
+            f" LUCIUS_ARTIFACTS_STORE is {store}"
+        )
+    if (
+        values["artifacts.keys"] or values["artifacts.base_url"]
+    ) and store is not ArtifactStore.FILES:
+        yield (
+            "LUCIUS_ARTIFACTS_KEYS and LUCIUS_ARTIFACTS_BASE_URL change nothing while"
+            f" LUCIUS_ARTIFACTS_STORE is {store}"
+        )
+    keeps_events = catalogue in (CatalogueBackend.SQLITE, CatalogueBackend.POSTGRES)
+    if values["artifacts.topic"] and not keeps_events:
+        yield (
+            "LUCIUS_ARTIFACTS_TOPIC changes nothing while LUCIUS_ARTIFACTS_CATALOGUE is neither"
+            " sqlite nor postgres"
+        )
+
+
+def _catalogue_of(values: Values) -> CatalogueBackend | None:
+    """The one that is named, or the one of the ledger's kind."""
+    named: CatalogueBackend | None = values["artifacts.catalogue"]
+    return named or _CATALOGUES.get(values["storage_backend"])
 
 
 def _registry_in_vain(values: Values) -> Iterator[str]:
@@ -160,5 +236,6 @@ def completed(values: Values) -> Values:
         "refs.schemes": LOCAL_SCHEMES if local else REMOTE_SCHEMES,
         "reply_via": ReplyVia.BUS if values["temporal_enabled"] else ReplyVia.HTTP,
         "app_configuration_sentinel": f"{values['app_configuration_prefix']}sentinel",
+        "artifacts.catalogue": _catalogue_of(values),
     }
     return values | {field: value for field, value in derived.items() if values[field] is None}

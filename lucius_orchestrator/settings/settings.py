@@ -17,9 +17,52 @@ class StorageBackend(StrEnum):
     MEMORY = "memory"
 
 
+class ArtifactStore(StrEnum):
+    FILES = "files"
+    AZURE_BLOB = "azure_blob"
+    OFF = "off"
+
+
+class CatalogueBackend(StrEnum):
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+    MEMORY = "memory"
+
+
 class LogFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactSettings:
+    """`catalogue` is None where none is named and the ledger's kind has none; `interval` is that of
+    collections; zero: none are run."""
+
+    store: ArtifactStore
+    connection: Secret | None
+    endpoint: str | None
+    container: str
+    catalogue: CatalogueBackend | None
+    keys: tuple[Secret, ...]
+    base_url: str | None
+    max_bytes: int
+    session: timedelta
+    grace: timedelta
+    retention: timedelta
+    interval: timedelta
+    topic: str | None
+    policy_url: str | None
+
+    @property
+    def is_on(self) -> bool:
+        return self.store is not ArtifactStore.OFF and self.catalogue is not None
+
+    @property
+    def events_topic(self) -> str | None:
+        """The topic that there must be. A catalogue in memory keeps no events for it."""
+        keeps_events = self.is_on and self.catalogue is not CatalogueBackend.MEMORY
+        return self.topic if keeps_events else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +102,9 @@ class Settings:
     app_configuration_refresh: timedelta
     system: str
     workspace_root: str
+    workspace_retention: timedelta
     refs: RefPolicy
+    artifacts: ArtifactSettings
     webhook_hosts: frozenset[str]
     webhook_keys: tuple[Secret, ...]
     webhook_allow_private: bool

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from lucius_orchestrator.settings import bus, deployment, foreign, registry, temporal, work
+from lucius_orchestrator.settings import (
+    artifacts,
+    bus,
+    deployment,
+    foreign,
+    registry,
+    temporal,
+    work,
+)
 from lucius_settings.info import SettingInfo
 
 GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
@@ -12,6 +20,7 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Replies": deployment.REPLIES,
     "Protocols, workspace and refs": work.PLACES,
     "App Configuration": registry.APP_CONFIGURATION,
+    "Artifacts": artifacts.ARTIFACTS,
     "Webhooks": deployment.WEBHOOKS,
     "Limits": work.LIMITS,
     "Times and tries": work.TRIES,

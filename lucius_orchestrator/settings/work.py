@@ -8,6 +8,7 @@ from lucius_settings.info import SettingInfo
 from lucius_settings.kinds import (
     PATH,
     SWITCH,
+    days,
     in_seconds,
     matching,
     seconds,
@@ -44,6 +45,13 @@ PLACES = (
         None,
         "Where jobs have their folders; services must reach it as well.",
         unset="file uri of workspace/ in the data folder",
+    ),
+    SettingInfo(
+        "LUCIUS_WORKSPACE_RETENTION_DAYS",
+        "workspace_retention",
+        days(0, 36500),
+        "30",
+        "How long the folder of a job is kept after its end; 0 keeps it for ever.",
     ),
     SettingInfo(
         "LUCIUS_REF_SCHEMES",

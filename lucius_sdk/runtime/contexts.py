@@ -31,16 +31,18 @@ def make_context(
     root = directive.workspace_ref.uri
     folder = StepFolder(storages.workspace, root, step_type, attempt_no, epoch)
     fence = Fence(directive.job_id, directive.step_id, attempt_no, epoch)
+    reach = storages.of_job(directive.tenant_id, directive.job_id)
 
     def publisher(content: Artifact | bytes, media_type: str | None) -> str:
-        target = directive.output_ref
-        return publish(storages.workspace, target, content, fence, media_type, state.check)
+        target, catalogue = directive.output_ref, reach.catalogue
+        storage = reach.workspace
+        return publish(storage, target, content, fence, media_type, state.check, catalogue)
 
     return StepContext(
         directive=directive,
         payload=payload,
-        input=Input(storages, directive.input_ref.uri, state.check),
-        prior=PriorArtifacts(storages, directive.prior_artifacts, state.check),
+        input=Input(reach, directive.input_ref.uri, state.check),
+        prior=PriorArtifacts(reach, directive.prior_artifacts, state.check),
         workspace=Workspace(folder, state.check),
         log=step_logger(directive),
         state=state,

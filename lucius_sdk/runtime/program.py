@@ -24,7 +24,7 @@ from lucius_sdk.runtime.runtime import Limits, ServiceRuntime
 from lucius_sdk.service import Service
 from lucius_sdk.settings import ServiceSettings, SettingsError, load_settings
 from lucius_sdk.tracing import configure_tracing
-from lucius_sdk.workspace_io import open_storages
+from lucius_sdk.workspace_io import open_catalogues, open_storages
 
 _log = logging.getLogger("lucius_sdk")
 
@@ -112,7 +112,9 @@ async def _open(
     clock, metrics, tracing = SystemClock(), Metrics(), configure_tracing(environ, name)
     stack.push_async_callback(tracing.shutdown)
     blobs, tables = settings.blobs, settings.tables
-    storages = open_storages(settings.workspace_root, settings.input_roots, blobs=blobs)
+    artifacts = open_catalogues(settings.artifacts_url, settings.artifacts_key)
+    roots = settings.workspace_root, settings.input_roots
+    storages = open_storages(*roots, blobs, artifacts)
     stack.callback(storages.close)
     store = open_store(settings.dedup_store.reveal(), tables=tables, blobs=blobs)
     stack.push_async_callback(store.close)

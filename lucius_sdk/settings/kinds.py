@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 from os.path import abspath
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lucius_contract.routing import LANES as LANE_COUNT
 from lucius_sdk.error_model import NonRetryableError
@@ -142,3 +143,26 @@ LANES = Kind(
     _read_lanes,
     _written_lanes,
 )
+
+
+def _read_base(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError as error:
+        raise Refused(f"is no url; must be {BASE_URL.rule}") from error
+    if not is_one or "@" in parts.netloc or " " in text or "?" in text or "#" in text:
+        raise Refused(f"has another form; must be {BASE_URL.rule}")
+    return text.rstrip("/")
+
+
+BASE_URL = Kind("an http or https url without credentials, query and fragment", _read_base)
+
+
+def _read_key(text: str) -> Secret:
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise Refused(f"holds other characters; must be {API_KEY.rule}")
+    return Secret(text)
+
+
+API_KEY = Kind("a key that `lucius keys create` made", _read_key)

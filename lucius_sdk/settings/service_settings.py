@@ -30,6 +30,8 @@ class ServiceSettings:
     table_endpoint: str | None
     blob_connection: Secret | None
     blob_endpoint: str | None
+    artifacts_url: str | None
+    artifacts_key: Secret | None
     concurrency: int
     ack_within: timedelta
     grace: timedelta

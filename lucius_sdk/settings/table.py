@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lucius_contract import timeouts
-from lucius_sdk.settings.kinds import FOLDER, FOLDERS, LANES, SERVICE, STORE
+from lucius_sdk.settings.kinds import API_KEY, BASE_URL, FOLDER, FOLDERS, LANES, SERVICE, STORE
 from lucius_sdk.settings.orchestrator import OF_THE_ORCHESTRATOR
 from lucius_settings.connections import CONNECTION, NAMESPACE
 from lucius_settings.hosts import HOST
@@ -108,6 +108,24 @@ _ACCOUNTS = (
         "The same by address, with the managed identity of the process instead of a key.",
     ),
 )
+_ARTIFACTS = (
+    SettingInfo(
+        "LUCIUS_ARTIFACTS_URL",
+        "artifacts_url",
+        BASE_URL,
+        None,
+        "The address of the API, for inputs and outputs that are `artifact` uris.",
+        unset="none: such uris are refused",
+    ),
+    SettingInfo(
+        "LUCIUS_ARTIFACTS_KEY",
+        "artifacts_key",
+        API_KEY,
+        None,
+        "An API key with the roles `read` and `submit` for the tenants of the jobs.",
+        secret=True,
+    ),
+)
 _WORK = (
     SettingInfo(
         "LUCIUS_CONCURRENCY",
@@ -172,6 +190,7 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Service and bus": _BUS,
     "Places": _PLACES,
     "Storage accounts": _ACCOUNTS,
+    "Artifacts": _ARTIFACTS,
     "Work": _WORK,
     "Health and logs": _OPERATION,
 }

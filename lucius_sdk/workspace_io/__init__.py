@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from lucius_sdk.workspace_io.fence import Fence
 from lucius_sdk.workspace_io.inputs import Input, PriorArtifact, PriorArtifacts
 from lucius_sdk.workspace_io.local import LocalStorage
-from lucius_sdk.workspace_io.opening import open_storages
-from lucius_sdk.workspace_io.port import Reader, Sink, Source, Storage
+from lucius_sdk.workspace_io.opening import open_catalogues, open_storages
+from lucius_sdk.workspace_io.port import Catalogue, Catalogues, Reader, Sink, Source, Storage
 from lucius_sdk.workspace_io.publishing import publish
 from lucius_sdk.workspace_io.step_folder import StepFolder
 from lucius_sdk.workspace_io.storages import Storages
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ArtifactWriter",
     "BlobStorage",
+    "Catalogue",
+    "Catalogues",
     "Fence",
     "Input",
     "LocalStorage",
@@ -35,6 +37,7 @@ __all__ = [
     "Storage",
     "Storages",
     "Workspace",
+    "open_catalogues",
     "open_storages",
     "publish",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io.local import LocalStorage
-from lucius_sdk.workspace_io.port import Reader
+from lucius_sdk.workspace_io.port import Catalogues, Reader
 from lucius_sdk.workspace_io.storages import Storages
 from lucius_sdk.workspace_io.uris import file_path
 
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
     from lucius_azure.storage import Opened, StorageAccount
     from lucius_sdk.workspace_io.blob.storage import BlobReader, BlobStorage
+    from lucius_settings.secret import Secret
 
 
 def open_storages(
-    workspace_root: str, input_roots: Sequence[str] = (), blobs: "StorageAccount | None" = None
+    workspace_root: str,
+    input_roots: Sequence[str] = (),
+    blobs: "StorageAccount | None" = None,
+    catalogues: Catalogues | None = None,
 ) -> Storages:
     """Roots are folders: paths, file uris, or az uris of the account `blobs`. ValueError for
-    anything else.
+    anything else. `catalogues` are those of `open_catalogues`.
 
     The workspace's root is made if it is missing; one that goes missing later is a fault of
     storage, and is not made again.
@@ -40,13 +44,22 @@ def open_storages(
     else:
         workspace = LocalStorage(_folder(workspace_root), tuple(local))
         readers += [_blob_reader(remote, blobs)] if remote else []
-    storages = Storages(workspace, readers)
+    storages = Storages(workspace, readers, catalogues)
     try:
         workspace.prepare()
     except BaseException:
         storages.close()
         raise
     return storages
+
+
+def open_catalogues(url: str | None, key: "Secret | None") -> Catalogues | None:
+    """The artifacts of the API at `url`; None where no address is set."""
+    if url is None:
+        return None
+    from lucius_sdk.workspace_io.artifact.catalogues import ApiCatalogues
+
+    return ApiCatalogues(url, key)
 
 
 def _is_of_blobs(root: str) -> bool:

@@ -6,9 +6,12 @@ same call can only fail again.
 """
 
 from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from lucius_sdk.workspace_io.fence import Fence
+
+if TYPE_CHECKING:
+    from lucius_sdk.workspace_io.outcome import Outcome
 
 Source = Callable[[], BinaryIO]
 """Opens what is to be published, from its beginning, each time that it is called."""
@@ -67,3 +70,24 @@ class Storage(Reader, Protocol):
     def check(self) -> None:
         """STORAGE_UNAVAILABLE unless the root can be read and written, as far as that can be told
         without writing."""
+
+
+class Catalogue(Reader, Protocol):
+    """The artifacts that one job may read, and where it may publish the next version of one."""
+
+    def publish(self, uri: str, outcome: "Outcome", fence: Fence, media_type: str) -> str:
+        """As the next version of the artifact that the uri names; gives the uri of its file.
+
+        The same content of the same job makes no second version. OUTPUT_CONFLICT if a higher fence
+        of the job has published, or if the version was put in quarantine: then the message says
+        why.
+        """
+
+
+class Catalogues(Protocol):
+    """All artifacts that a service reaches, whose-ever they are."""
+
+    def of_job(self, tenant_id: str, job_id: str) -> Catalogue: ...
+
+    def close(self) -> None:
+        """Give up connections. Twice is nothing."""

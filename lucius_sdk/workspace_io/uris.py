@@ -9,6 +9,9 @@ from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io.names import SEGMENT_LIMIT, segment_problem
 
+ARTIFACT = "artifact"
+"""The scheme of what the control plane keeps."""
+
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
@@ -55,6 +58,12 @@ def shown(uri: str) -> str:
 
 def refused(uri: str, problem: str) -> NonRetryableError:
     return NonRetryableError(ErrorCode.INPUT_INVALID, f"the uri {shown(uri)!r} {problem}")
+
+
+def no_catalogue(uri: str) -> NonRetryableError:
+    return refused(
+        uri, "names an artifact, and nobody has said where those are: set LUCIUS_ARTIFACTS_URL"
+    )
 
 
 def check_bare(uri: str, parts: SplitResult) -> None:

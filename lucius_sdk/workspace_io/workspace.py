@@ -15,6 +15,7 @@ from lucius_contract.documents import Artifact
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io.names import check_name
+from lucius_sdk.workspace_io.outcome import BYTES
 from lucius_sdk.workspace_io.port import Sink
 from lucius_sdk.workspace_io.step_folder import StepFolder
 from lucius_sdk.workspace_io.streams import CHUNK, CheckOpen, always_open
@@ -22,7 +23,6 @@ from lucius_sdk.workspace_io.streams import CHUNK, CheckOpen, always_open
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-BYTES = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 

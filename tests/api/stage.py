@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+from lucius_artifacts.artifacts import Artifacts
 from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_contract.messages import Directive, Message, Reply
 from lucius_contract.refs import RefPolicy
@@ -26,6 +27,7 @@ CALLERS = {
     "ada": Caller("ada", frozenset({TENANT}), ALL_ROLES),
     "both": Caller("both", frozenset({TENANT, "initech"}), ALL_ROLES),
     "mallory": Caller("mallory", frozenset({FOREIGN}), ALL_ROLES),
+    "operator": Caller("operator", frozenset({TENANT}), frozenset({Role.OPERATE})),
     "reader": Caller("reader", frozenset({TENANT}), frozenset({Role.READ})),
     "submitter": Caller("submitter", frozenset({TENANT}), frozenset({Role.SUBMIT})),
 }
@@ -33,6 +35,7 @@ QUICK = ApiLimits(
     stream_interval=timedelta(milliseconds=5), stream_keepalive=timedelta(milliseconds=10)
 )
 LIFE = timedelta(days=2)
+OFF = "artifacts are off: set LUCIUS_ARTIFACTS_STORE"
 
 
 class NamedCallers:
@@ -71,7 +74,9 @@ def no_webhooks(urls: Sequence[str]) -> None:
 
 
 class Stage:
-    def __init__(self, plane: Plane, limits: ApiLimits = QUICK) -> None:
+    def __init__(
+        self, plane: Plane, limits: ApiLimits = QUICK, artifacts: Artifacts | None = None
+    ) -> None:
         self.plane = plane
         self.registry = Protocols()
         self.callers = NamedCallers()
@@ -90,6 +95,8 @@ class Stage:
                 readiness=self._readiness,
                 metrics=lambda: b"lucius_jobs_submitted_total 1.0\n",
                 limits=limits,
+                artifacts=artifacts,
+                artifacts_off=OFF,
             )
         )
 

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
@@ -26,13 +27,12 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from docs.generator import ROOT
-from lucius_bus.memory import MemoryBus
 from lucius_contract.messages import Directive
 from lucius_orchestrator.api import operations
+from tests.api.artifact_stage import ArtifactStage, artifact_stage, digest_of
 from tests.api.serving import DEADLINE, address, served
-from tests.api.stage import LIFE, Stage
-from tests.engine.plane import OCR, Plane, ack, request
-from tests.ledger.backends import Clock, MemoryBackend
+from tests.api.stage import LIFE, QUICK
+from tests.engine.plane import OCR, TENANT, Plane, ack, request
 
 CHECKS = [
     not_a_server_error,
@@ -44,17 +44,22 @@ CHECKS = [
 DOCUMENT = ROOT / "docs/reference/openapi.json"  # `test_openapi` holds it to the application
 CALLERS = ("root", "ada", "both", "mallory", "reader", "nobody")
 NAMED = ("jobId", "stepId", "attempt_no", "lease_id", "tenant_id", "timestamp")
+ARTIFACT = "letters"
+CONTENT = b"ten bytes!"
 Case = schemathesis.Case[Any]
 
 
 class World(NamedTuple):
-    """A server with jobs in it."""
+    """A server with jobs and artifacts in it."""
 
-    stage: Stage
+    stage: ArtifactStage
     port: int
     moving: list[str]
     ended: list[str]
     open: list[Directive]
+    uploads: list[str]
+    objects: dict[str, str]
+    """Signed addresses, by the method that they are for."""
 
 
 async def prepared(plane: Plane) -> tuple[list[str], list[str], list[Directive]]:
@@ -65,24 +70,32 @@ async def prepared(plane: Plane) -> tuple[list[str], list[str], list[Directive]]
     return [directive.job_id for directive in working] + waiting, ended, working
 
 
+async def prepared_artifacts(stage: ArtifactStage) -> tuple[list[str], dict[str, str]]:
+    for content in (CONTENT, CONTENT[::-1]):
+        await stage.published(ARTIFACT, content)
+    await stage.tombstone(ARTIFACT, 1)
+    fresh, partial = [await stage.begin(content) for content in (CONTENT, b"never seen")]
+    (put, _) = await stage.signed(partial, [1, 2])
+    read = (await stage.located(f"artifact://{ARTIFACT}/v2/files/0.txt")).json()["url"]
+    uploads = [upload["upload_id"] for upload in (fresh, partial)]
+    return uploads, {"PUT": put["url"], "GET": read}
+
+
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """In a thread of its own: Schemathesis waits for its answers without a loop."""
+    folder = tmp_path_factory.mktemp("artifacts")
     ready, done = threading.Event(), threading.Event()
     made: list[World] = []
 
     async def serve() -> None:
-        backend = MemoryBackend(Clock())
-        bus = MemoryBus(backend.clock)
-        await backend.start()
-        stage = Stage(Plane.new(backend, bus))
-        prepared_jobs = await prepared(stage.plane)
-        async with served(stage.app) as port:
-            made.append(World(stage, port, *prepared_jobs))
-            ready.set()
-            await asyncio.to_thread(done.wait)
-        await bus.close()
-        await backend.stop()
+        async with artifact_stage("memory", folder, QUICK) as stage:
+            prepared_jobs = await prepared(stage.plane)
+            prepared_uploads = await prepared_artifacts(stage)
+            async with served(stage.app) as port:
+                made.append(World(stage, port, *prepared_jobs, *prepared_uploads))
+                ready.set()
+                await asyncio.to_thread(done.wait)
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
@@ -118,11 +131,31 @@ def lead(case: Case, world: World) -> None:
             case.path_parameters = {"jobId": pick(case, "id", ids)}
         if "{protocolId}" in case.path:
             case.path_parameters = {"protocolId": "ocr"}
+        if case.path.startswith("/v1/artifacts"):
+            lead_to_artifacts(case, world)
         if isinstance(case.body, dict):
             case.body = {**case.body, **accepted(case, world)}
 
 
+def lead_to_artifacts(case: Case, world: World) -> None:
+    if "{uploadId}" in case.path:
+        case.path_parameters = {"uploadId": pick(case, "upload", world.uploads)}
+    if "{name}" in case.path:
+        number = pick(case, "version", (1, 2, 2, 3))
+        case.path_parameters = {"name": ARTIFACT, "version": number}
+    if "{key}" in case.path:
+        parts = urlsplit(world.objects.get(case.method, world.objects["GET"]))
+        places = parts.path.split("/")
+        case.path_parameters = {"key": places[4], "number": "1"}
+        case.query = dict(parse_qsl(parts.query))
+    elif case.method == "GET" and "{uploadId}" not in case.path:
+        uri = f"artifact://{ARTIFACT}/v{pick(case, 'uri', (1, 2))}/files/0.txt"
+        case.query = {**(case.query or {}), "tenant": TENANT, "uri": uri}
+
+
 def accepted(case: Case, world: World) -> dict[str, Any]:
+    if case.path.startswith("/v1/artifacts"):
+        return {"tenant_id": TENANT, "digest": digest_of(CONTENT)}
     if case.path.startswith("/v1/callbacks/"):
         reply = ack(pick(case, "attempt", world.open)).to_json()
         return {name: reply[name] for name in NAMED}

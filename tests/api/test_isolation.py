@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from lucius_contract.audit import DeadLetterKind
 from lucius_contract.messages import Message, Reply
+from lucius_orchestrator.api.artifacts import operations as artifacts
 from lucius_orchestrator.api.operations import OPERATIONS
 from lucius_orchestrator.ports.ledger import DeadLetterRow
 from tests.api.stage import FOREIGN, Stage, code, pointers
@@ -38,6 +39,8 @@ REPLIES: dict[str, Callable[[Message], Reply]] = {
 }
 WITHOUT_TENANTS = {("GET", "/v1/protocols"), ("GET", "/v1/protocols/{protocolId}")}
 FOR_ALL_TENANTS = {("GET", "/metrics")}
+OF_ARTIFACTS = {(operation.method, operation.path) for operation in artifacts.OPERATIONS}
+"""Tested in `test_artifacts_isolation`."""
 PUBLIC = {
     ("GET", "/healthz/live"),
     ("GET", "/healthz/ready"),
@@ -56,7 +59,7 @@ def routes_of(app: FastAPI) -> set[tuple[str, str]]:
 
 def test_every_route_is_tested_here(stage: Stage) -> None:
     tested = OF_A_JOB | LISTS | SUBMITS | CALLBACKS | WITHOUT_TENANTS | FOR_ALL_TENANTS | PUBLIC
-    assert routes_of(stage.app) == tested
+    assert routes_of(stage.app) == tested | OF_ARTIFACTS
 
 
 def test_every_operation_of_the_table_has_a_route(stage: Stage) -> None:

@@ -110,16 +110,20 @@ def away(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [str(vars(r).get("error")) for r in caplog.records if r.msg == "temporal.away"]
 
 
+OF_ARTIFACTS = {"Collections", "Dispatcher"}
+"""Whoever keeps house collects, and delivers events."""
+
+
 @pytest.mark.parametrize(
     ("role", "variables", "kinds"),
     [
         (ServeRole.API, {"LUCIUS_INVOKER_URL": "http://invoker"}, {"WorkflowStarts"}),
-        (ServeRole.RECONCILER, {}, {"After", "SweeperRunner", "TopologyKeeper"}),
+        (ServeRole.RECONCILER, {}, {"After", "SweeperRunner", "TopologyKeeper", *OF_ARTIFACTS}),
         (ServeRole.REPLIES, {}, {"ReplyConsumer", "TopologyKeeper"}),
         (
             ServeRole.INVOKER,
             {},
-            {"ReplyConsumer", "SweeperRunner", "WorkflowSignals", "TopologyKeeper"},
+            {"ReplyConsumer", "SweeperRunner", "WorkflowSignals", "TopologyKeeper", *OF_ARTIFACTS},
         ),
         (
             ServeRole.ALL,
@@ -132,6 +136,7 @@ def away(caplog: pytest.LogCaptureFixture) -> list[str]:
                 "WorkflowStarts",
                 "WorkflowSignals",
                 "TopologyKeeper",
+                *OF_ARTIFACTS,
             },
         ),
     ],

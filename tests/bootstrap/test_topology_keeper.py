@@ -188,6 +188,15 @@ async def test_a_look_counts_for_a_while() -> None:
             assert (await keeper.check()).ok
 
 
+async def test_the_topic_of_events_stays_when_protocols_change() -> None:
+    snapshot = YamlRegistry(None).load()
+    async with emulated() as emulator, administration(emulator.port) as topology:
+        keeper = TopologyKeeper(topology, TWO_LANES, creates=True, events_topic="events")
+        await keeper.changed(snapshot)
+        found = await topology.compare(Topology({"events": ()}))
+    assert found.missing == ()
+
+
 async def test_protocols_that_change_bring_their_subscriptions() -> None:
     snapshot = YamlRegistry(None).load()
     async with emulated() as emulator, administration(emulator.port) as topology:

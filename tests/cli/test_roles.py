@@ -65,7 +65,7 @@ def test_a_job_runs_through_three_processes_on_sqlite(shell: Shell, tmp_path: Pa
             answer_over_http(directive, "ACK", status="ACKED")
             answer_over_http(directive, "RESULT", status="SUCCEEDED")
         assert state_of(shell, job_id) == "SUCCEEDED"
-        check_health(bus, roles["reconciler"])
+        check_health(bus, roles["reconciler"], "artifact catalogue", "artifact store")
         check_health(bus, roles["replies"])
         for plane in roles.values():
             assert plane.stop(signal.SIGTERM) == (0, "")
@@ -73,7 +73,7 @@ def test_a_job_runs_through_three_processes_on_sqlite(shell: Shell, tmp_path: Pa
             assert "SharedAccessKey" not in plane.stderr()
 
 
-def check_health(bus: RunningBus, plane: Plane) -> None:
+def check_health(bus: RunningBus, plane: Plane, *keeps: str) -> None:
     assert plane.bus == bus.address
     with httpx.Client(base_url=plane.url) as http:
         assert http.get("/healthz/live").json() == {"status": "live"}
@@ -83,6 +83,7 @@ def check_health(bus: RunningBus, plane: Plane) -> None:
             "ledger",
             "bus",
             "topology",
+            *keeps,
             "protocols",
         ]
         assert "lucius_inflight" in http.get("/metrics").text

@@ -83,6 +83,13 @@ def test_a_refusal_names_the_place_and_does_not_repeat_the_secret() -> None:
     assert [problem.pointer for problem in refused.value.problems] == ["/input_ref/uri"]
 
 
+def test_names_of_artifacts_are_no_places() -> None:
+    policy = RefPolicy(places=frozenset({"inbox"}))
+    assert refusal("artifact://answers", policy) is None
+    assert refusal("artifact://answers/v1/a%20b.json", policy) is None
+    assert refusal("az://answers/a.json", policy) is ErrorCode.REF_FORBIDDEN
+
+
 def test_places_are_hosts_containers_or_whole_domains() -> None:
     policy = RefPolicy(places=frozenset({"inbox", ".files.example"}))
     assert refusal("az://inbox/a", policy) is None

@@ -27,9 +27,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory, documents: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def stack(
-    places: Places, desk: Path, engine: str, tmp_path_factory: pytest.TempPathFactory
+    places: Places, desk: Path, slow_engine: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    with Stack(places, tmp_path_factory.mktemp("stack"), desk, engine=engine) as running:
+    with Stack(places, tmp_path_factory.mktemp("stack"), desk, engine=slow_engine) as running:
         yield running
 
 

@@ -2,12 +2,16 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lucius_artifacts import telemetry as artifacts
+from lucius_artifacts.catalogue.memory import MemoryCatalogue
+from lucius_artifacts.model import Blob
+from lucius_artifacts.states import BlobState
 from lucius_contract.routing import LANES, lane_of
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.engine import telemetry as engine
@@ -28,7 +32,8 @@ from lucius_outbox import telemetry as outbox
 from lucius_outbox.telemetry import Kind, MetricInfo
 from tests.engine.plane import TENANT, Plane, request
 
-TOLD = (*outbox.METRICS, *engine.METRICS, *HTTP_METRICS)
+TOLD = (*outbox.METRICS, *engine.METRICS, *HTTP_METRICS, *artifacts.COUNTERS)
+READ = (*LEDGER_GAUGES, *artifacts.GAUGES)
 NEVER = timedelta(hours=1)
 
 
@@ -67,7 +72,7 @@ def test_every_metric_of_the_tables_exists_with_its_labels(info: MetricInfo) -> 
     assert metrics.registry.get_sample_value(name, labels) == 2
 
 
-@pytest.mark.parametrize("info", [*TOLD, *LEDGER_GAUGES], ids=lambda info: info.name)
+@pytest.mark.parametrize("info", [*TOLD, *READ], ids=lambda info: info.name)
 def test_every_metric_of_the_tables_is_described_in_a_scrape(info: MetricInfo) -> None:
     text = PrometheusMetrics().render().decode()
     assert f"# HELP {info.name} {info.meaning}" in text
@@ -75,7 +80,8 @@ def test_every_metric_of_the_tables_is_described_in_a_scrape(info: MetricInfo) -
 
 
 def test_no_metric_is_in_two_tables() -> None:
-    names = [info.name for info in (*outbox.METRICS, *engine.METRICS, *METRICS)]
+    ours = (*outbox.METRICS, *engine.METRICS, *METRICS, *artifacts.COUNTERS, *artifacts.GAUGES)
+    names = [info.name for info in ours]
     assert len(names) == len(set(names))
 
 
@@ -212,3 +218,28 @@ async def test_a_ledger_that_does_not_answer_is_away(plane: Plane) -> None:
     async with asyncio.timeout(10):
         await refresher.run_once()
     assert samples(metrics, LEDGER_UP) == {(): 0}
+
+
+async def test_artifacts_are_shown_by_state_and_never_as_they_were_long_ago() -> None:
+    seconds, catalogue = Seconds(), MemoryCatalogue()
+    metrics = PrometheusMetrics(seconds)
+    now = datetime(2026, 1, 27, tzinfo=UTC)
+    blob = Blob("ab" * 32, 5, "ob_1", BlobState.LIVE, now, now)
+    await catalogue.change(lambda rows: rows.put_blob(blob))
+    assert samples(metrics, artifacts.BYTES) == {}
+    await metrics.artifact_gauges.refresh(catalogue)
+    assert samples(metrics, artifacts.BLOBS)[("live",)] == 1
+    assert samples(metrics, artifacts.BYTES)[("live",)] == 5
+    assert samples(metrics, artifacts.OPEN_UPLOADS) == samples(metrics, artifacts.DOOMED) == {(): 0}
+    seconds.now += 301
+    assert samples(metrics, artifacts.BLOBS) == {}
+
+
+async def test_a_catalogue_that_is_away_leaves_no_numbers_and_is_asked_again() -> None:
+    metrics, catalogue = PrometheusMetrics(), MemoryCatalogue()
+    refresher = GaugeRefresher(metrics.artifact_gauges, catalogue)
+    await refresher.run_once()
+    assert samples(metrics, artifacts.OPEN_UPLOADS) == {(): 0}
+    await catalogue.close()
+    await refresher.run_once()
+    assert samples(metrics, artifacts.OPEN_UPLOADS) == {}

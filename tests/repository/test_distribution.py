@@ -43,8 +43,9 @@ def test_the_contract_travels_as_data_too(wheel: zipfile.ZipFile) -> None:
     assert "lucius_contract/py.typed" in names
 
 
-def test_the_outbox_brings_its_migrations(wheel: zipfile.ZipFile) -> None:
-    files = {str(path.relative_to(ROOT)) for path in ROOT.glob("lucius_outbox/*/migrations/*.sql")}
+@pytest.mark.parametrize("place", ["lucius_outbox", "lucius_artifacts/catalogue"])
+def test_tables_travel_with_their_migrations(wheel: zipfile.ZipFile, place: str) -> None:
+    files = {str(path.relative_to(ROOT)) for path in ROOT.glob(f"{place}/*/migrations/*.sql")}
     assert len(files) >= 2
     assert files <= set(wheel.namelist())
 

@@ -82,6 +82,8 @@ PUBLIC: dict[str, set[str]] = {
     "lucius_sdk.workspace_io": {
         "ArtifactWriter",
         "BlobStorage",
+        "Catalogue",
+        "Catalogues",
         "Fence",
         "Input",
         "LocalStorage",
@@ -94,6 +96,7 @@ PUBLIC: dict[str, set[str]] = {
         "Storage",
         "Storages",
         "Workspace",
+        "open_catalogues",
         "open_storages",
         "publish",
     },

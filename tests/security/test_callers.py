@@ -6,12 +6,20 @@ from lucius_contract.errors import ContractError, ErrorCode
 from lucius_orchestrator.security.callers import NEEDS, Caller, Role, Verb
 from tests.security.refusals import refused
 
-CHANGES = {Verb.CANCEL, Verb.PAUSE, Verb.RESUME, Verb.REDRIVE}
-OVERVIEWS = {Verb.LIST_JOBS, Verb.LIST_DEAD_LETTERS, Verb.READ_METRICS}
+CHANGES = {
+    Verb.CANCEL,
+    Verb.PAUSE,
+    Verb.RESUME,
+    Verb.REDRIVE,
+    Verb.TOMBSTONE,
+    Verb.RESTORE,
+}
+OVERVIEWS = {Verb.LIST_JOBS, Verb.LIST_DEAD_LETTERS, Verb.READ_METRICS, Verb.READ_ARTIFACTS}
+EVERYBODYS = {Verb.READ_JOB, Verb.READ_PROTOCOLS, Verb.READ_UPLOAD}
 MAY = {
-    Role.SUBMIT: {Verb.SUBMIT, Verb.READ_JOB, Verb.READ_PROTOCOLS},
-    Role.READ: {Verb.READ_JOB, Verb.READ_PROTOCOLS} | OVERVIEWS,
-    Role.OPERATE: {Verb.READ_JOB, Verb.READ_PROTOCOLS} | OVERVIEWS | CHANGES,
+    Role.SUBMIT: {Verb.SUBMIT, Verb.UPLOAD, Verb.PUBLISH} | EVERYBODYS,
+    Role.READ: EVERYBODYS | OVERVIEWS,
+    Role.OPERATE: EVERYBODYS | OVERVIEWS | CHANGES,
     Role.ADMIN: set(Verb),
 }
 
@@ -48,10 +56,13 @@ def test_a_refusal_names_the_roles_that_would_do() -> None:
     assert caught.value.code is ErrorCode.FORBIDDEN
 
 
+@pytest.mark.parametrize("verb", [Verb.READ_METRICS, Verb.COLLECT_GARBAGE])
 @pytest.mark.parametrize("role", Role)
-def test_metrics_are_for_callers_with_all_tenants(role: Role) -> None:
+def test_what_cannot_be_told_apart_by_tenant_is_for_callers_with_all_tenants(
+    role: Role, verb: Verb
+) -> None:
     with refused(ErrorCode.FORBIDDEN):
-        caller(role, tenants=frozenset({"acme"})).require(Verb.READ_METRICS)
+        caller(role, tenants=frozenset({"acme"})).require(verb)
 
 
 def test_a_caller_sees_its_own_tenants_only() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from lucius_contract.routing import reply_topic
 from lucius_orchestrator.settings import SETTINGS, SettingsError, Use, load_settings
 
 KEY = "k" * 32
@@ -11,6 +12,10 @@ JWKS = {"LUCIUS_JWKS_URL": "https://login.example/keys"}
 POSTGRES = {"LUCIUS_STORAGE_BACKEND": "postgres"}
 TABLES = {"LUCIUS_STORAGE_BACKEND": "azure_tables"}
 ACCOUNT = {"LUCIUS_TABLE_CONNECTION": "AccountName=lucius;AccountKey=YSBrZXk="}
+BLOBS = {
+    "LUCIUS_ARTIFACTS_STORE": "azure_blob",
+    "LUCIUS_ARTIFACTS_CONNECTION": ACCOUNT["LUCIUS_TABLE_CONNECTION"],
+}
 HOOKS = {"LUCIUS_WEBHOOK_HOSTS": "hooks.example"}
 BUS = {
     "LUCIUS_SERVICEBUS_CONNECTION": "Endpoint=sb://bus.example/;SharedAccessKeyName=a;"
@@ -106,6 +111,32 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
             },
         ),
         (
+            {"LUCIUS_ARTIFACTS_CATALOGUE": "postgres"},
+            {"LUCIUS_DATABASE_URL": "is required with LUCIUS_ARTIFACTS_CATALOGUE=postgres"},
+        ),
+        (
+            POSTGRES | {"LUCIUS_ARTIFACTS_CATALOGUE": "postgres"},
+            {"LUCIUS_DATABASE_URL": "is required with LUCIUS_STORAGE_BACKEND=postgres"},
+        ),
+        (
+            {"LUCIUS_ARTIFACTS_STORE": "azure_blob"},
+            {
+                "LUCIUS_ARTIFACTS_CONNECTION": "is required with LUCIUS_ARTIFACTS_STORE=azure_blob,"
+                " unless LUCIUS_ARTIFACTS_ENDPOINT is set"
+            },
+        ),
+        (
+            BLOBS | {"LUCIUS_ARTIFACTS_ENDPOINT": "https://lucius.blob.core.windows.net"},
+            {
+                "LUCIUS_ARTIFACTS_ENDPOINT": "must not be set beside LUCIUS_ARTIFACTS_CONNECTION: a"
+                " key or an identity, not both"
+            },
+        ),
+        (
+            {"LUCIUS_ARTIFACTS_TOPIC": reply_topic(3)},
+            {"LUCIUS_ARTIFACTS_TOPIC": "must not be a topic of directives or replies"},
+        ),
+        (
             {"LUCIUS_TEMPORAL_TLS": "on"},
             {"LUCIUS_TEMPORAL_TLS": "is for a server that LUCIUS_TEMPORAL_ADDRESS names: set that"},
         ),
@@ -141,6 +172,12 @@ def test_what_does_not_go_together_is_refused(
         {"LUCIUS_AUTH": "off", "LUCIUS_HOST": "::1"},
         EVERYWHERE | {"LUCIUS_AUTH": "on"},
         HOOKS | {"LUCIUS_WEBHOOK_KEYS": KEY},
+        BLOBS,
+        {
+            "LUCIUS_ARTIFACTS_CATALOGUE": "postgres",
+            "LUCIUS_DATABASE_URL": "postgresql:///lucius",
+            "LUCIUS_ARTIFACTS_TOPIC": "artifact-events",
+        },
         JWKS | {"LUCIUS_JWT_ISSUER": "login", "LUCIUS_JWT_AUDIENCE": "lucius"},
         {"LUCIUS_LEASE_SECONDS": "60", "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": "60"},
         BUS,
@@ -189,6 +226,21 @@ def test_a_wrong_value_was_set_all_the_same(environ: Mapping[str, str], wrong: s
             ACCOUNT,
             "LUCIUS_TABLE_CONNECTION and LUCIUS_TABLE_ENDPOINT change nothing while"
             " LUCIUS_STORAGE_BACKEND is sqlite",
+        ),
+        (
+            {"LUCIUS_ARTIFACTS_ENDPOINT": "https://lucius.blob.core.windows.net"},
+            "LUCIUS_ARTIFACTS_CONNECTION and LUCIUS_ARTIFACTS_ENDPOINT change nothing while"
+            " LUCIUS_ARTIFACTS_STORE is files",
+        ),
+        (
+            BLOBS | {"LUCIUS_ARTIFACTS_KEYS": KEY},
+            "LUCIUS_ARTIFACTS_KEYS and LUCIUS_ARTIFACTS_BASE_URL change nothing while"
+            " LUCIUS_ARTIFACTS_STORE is azure_blob",
+        ),
+        (
+            TABLES | ACCOUNT | {"LUCIUS_ARTIFACTS_TOPIC": "artifact-events"},
+            "LUCIUS_ARTIFACTS_TOPIC changes nothing while LUCIUS_ARTIFACTS_CATALOGUE is neither"
+            " sqlite nor postgres",
         ),
         (
             {"LUCIUS_JWT_ISSUER": "login"},

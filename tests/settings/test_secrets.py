@@ -9,6 +9,7 @@ import pytest
 
 from lucius_orchestrator.settings import (
     SETTINGS,
+    ArtifactSettings,
     Secret,
     Settings,
     SettingsError,
@@ -34,6 +35,8 @@ GOOD = {
     "LUCIUS_TEMPORAL_TLS": "on",
     "LUCIUS_TEMPORAL_API_KEY": WORD,
     "LUCIUS_INVOKER_KEYS": KEYS,
+    "LUCIUS_ARTIFACTS_CONNECTION": f"AccountName=lucius;AccountKey={WORD}aa",
+    "LUCIUS_ARTIFACTS_KEYS": KEYS,
     "LUCIUS_BUS_KEYS": f"root={WORD}",
     "LUCIUS_API_KEY": f"lk_{WORD}",
     "LUCIUS_DATABASE_URI": f"postgresql://lucius:{WORD}@db/lucius",
@@ -43,6 +46,11 @@ BAD = {
     "LUCIUS_TEMPORAL_API_KEY": f"Bearer {WORD}",
     "LUCIUS_INVOKER_URL": f"https://lucius:{WORD}@invoker",
     "LUCIUS_INVOKER_KEYS": WORD,
+    "LUCIUS_ARTIFACTS_CONNECTION": f"AccountKey={WORD}",
+    "LUCIUS_ARTIFACTS_ENDPOINT": f"AccountName=lucius;AccountKey={WORD}",
+    "LUCIUS_ARTIFACTS_KEYS": WORD,
+    "LUCIUS_ARTIFACTS_POLICY_URL": f"https://lucius:{WORD}@policy",
+    "LUCIUS_ARTIFACTS_BASE_URL": f"https://lucius:{WORD}@api",
     "LUCIUS_TABLE_CONNECTION": f"AccountKey={WORD}",
     "LUCIUS_TABLE_ENDPOINT": f"AccountName=lucius;AccountKey={WORD}",
     "LUCIUS_DATABASE_URL": f"mysql://lucius:{WORD}@db/lucius",
@@ -111,9 +119,13 @@ def test_a_credential_in_the_wrong_variable_is_not_shown_when_that_is_refused(te
 
 
 def test_the_table_knows_which_values_are_secret() -> None:
-    hints = get_type_hints(Settings)
-    hidden = {field.name for field in fields(Settings) if "Secret" in str(hints[field.name])}
+    hidden = secrets_of(Settings) | {f"artifacts.{name}" for name in secrets_of(ArtifactSettings)}
     assert hidden == {info.field for info in SETTINGS if info.secret} - {None}
+
+
+def secrets_of(kind: type[Settings | ArtifactSettings]) -> set[str]:
+    hints = get_type_hints(kind)
+    return {field.name for field in fields(kind) if "Secret" in str(hints[field.name])}
 
 
 def test_a_secret_prints_as_a_mask() -> None:

@@ -13,6 +13,9 @@ from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES, RefPolicy
 from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, StepPolicy
 from lucius_orchestrator.settings import (
     SETTINGS,
+    ArtifactSettings,
+    ArtifactStore,
+    CatalogueBackend,
     LogFormat,
     Secret,
     Settings,
@@ -30,6 +33,11 @@ CONNECTION = f"Endpoint=sb://127.0.0.1:5672;{KEYED};UseDevelopmentEmulator=true;
 IDENTIFIED = "Id=1-l0;Secret=YSBrZXk="
 CONFIGURATION = f"Endpoint=https://lucius.azconfig.io;{IDENTIFIED}"
 ACCOUNT = "DefaultEndpointsProtocol=https;AccountName=lucius;AccountKey=YSBrZXk="
+POSTGRES = {
+    "LUCIUS_STORAGE_BACKEND": "postgres",
+    "LUCIUS_DATABASE_URL": "postgresql://u:p@db/lucius",
+}
+TABLES = {"LUCIUS_STORAGE_BACKEND": "azure_tables", "LUCIUS_TABLE_CONNECTION": ACCOUNT}
 READ = [info for info in SETTINGS if info.use is Use.READ]
 
 
@@ -66,7 +74,24 @@ def test_nothing_set_is_one_machine_for_itself(
         app_configuration_refresh=timedelta(seconds=30),
         system="lucius",
         workspace_root=f"{tmp_path.as_uri()}/.lucius/workspace",
+        workspace_retention=timedelta(days=30),
         refs=RefPolicy(schemes=LOCAL_SCHEMES),
+        artifacts=ArtifactSettings(
+            store=ArtifactStore.FILES,
+            connection=None,
+            endpoint=None,
+            container="lucius-artifacts",
+            catalogue=CatalogueBackend.SQLITE,
+            keys=(),
+            base_url=None,
+            max_bytes=64 * 1024**3,
+            session=timedelta(days=1),
+            grace=timedelta(days=1),
+            retention=timedelta(days=7),
+            interval=timedelta(hours=1),
+            topic=None,
+            policy_url=None,
+        ),
         webhook_hosts=frozenset(),
         webhook_keys=(),
         webhook_allow_private=False,
@@ -140,6 +165,24 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_APP_CONFIGURATION_REFRESH_SECONDS": ("60", timedelta(minutes=1)),
     "LUCIUS_SYSTEM": ("lucius-2", "lucius-2"),
     "LUCIUS_WORKSPACE_ROOT": ("az://work/jobs", "az://work/jobs"),
+    "LUCIUS_WORKSPACE_RETENTION_DAYS": ("0", timedelta(0)),
+    "LUCIUS_ARTIFACTS_STORE": ("azure_blob", ArtifactStore.AZURE_BLOB),
+    "LUCIUS_ARTIFACTS_CONNECTION": (ACCOUNT, Secret(ACCOUNT)),
+    "LUCIUS_ARTIFACTS_ENDPOINT": (
+        "https://lucius.blob.core.windows.net/",
+        "https://lucius.blob.core.windows.net",
+    ),
+    "LUCIUS_ARTIFACTS_CONTAINER": ("our-artifacts-2", "our-artifacts-2"),
+    "LUCIUS_ARTIFACTS_CATALOGUE": ("Postgres", CatalogueBackend.POSTGRES),
+    "LUCIUS_ARTIFACTS_KEYS": (f"{KEY},{OLD_KEY}", (Secret(KEY), Secret(OLD_KEY))),
+    "LUCIUS_ARTIFACTS_BASE_URL": ("https://lucius.example/", "https://lucius.example"),
+    "LUCIUS_ARTIFACTS_MAX_BYTES": ("1", 1),
+    "LUCIUS_ARTIFACTS_SESSION_HOURS": ("72", timedelta(days=3)),
+    "LUCIUS_ARTIFACTS_GRACE_HOURS": ("0", timedelta(0)),
+    "LUCIUS_ARTIFACTS_RETENTION_DAYS": ("0", timedelta(0)),
+    "LUCIUS_ARTIFACTS_GC_SECONDS": ("0", timedelta(0)),
+    "LUCIUS_ARTIFACTS_TOPIC": ("artifact-events", "artifact-events"),
+    "LUCIUS_ARTIFACTS_POLICY_URL": ("https://policy.example/a", "https://policy.example/a"),
     "LUCIUS_REF_SCHEMES": ("https, AZ", frozenset({"https", "az"})),
     "LUCIUS_REF_PLACES": (
         "Files.example,.below.example,$web,10.0.0.1,::1",
@@ -180,6 +223,7 @@ NOT_WITH_THE_OTHERS = (
     "LUCIUS_SERVICEBUS_NAMESPACE",
     "LUCIUS_APP_CONFIGURATION_ENDPOINT",
     "LUCIUS_TABLE_ENDPOINT",
+    "LUCIUS_ARTIFACTS_ENDPOINT",
 )
 
 
@@ -279,6 +323,29 @@ def test_app_configuration_is_used_when_one_is_named(
     environ: Mapping[str, str], is_used: bool
 ) -> None:
     assert load_settings(environ).uses_app_configuration is is_used
+
+
+@pytest.mark.parametrize(
+    ("environ", "catalogue"),
+    [
+        ({}, CatalogueBackend.SQLITE),
+        ({"LUCIUS_STORAGE_BACKEND": "memory"}, CatalogueBackend.MEMORY),
+        (POSTGRES, CatalogueBackend.POSTGRES),
+        (TABLES, None),
+        (TABLES | {"LUCIUS_ARTIFACTS_CATALOGUE": "sqlite"}, CatalogueBackend.SQLITE),
+    ],
+    ids=str,
+)
+def test_the_catalogue_is_of_the_ledgers_kind_unless_it_is_named(
+    environ: Mapping[str, str], catalogue: CatalogueBackend | None
+) -> None:
+    artifacts = load_settings(environ).artifacts
+    assert artifacts.catalogue is catalogue
+    assert artifacts.is_on is (catalogue is not None)
+
+
+def test_artifacts_can_be_switched_off() -> None:
+    assert not load_settings({"LUCIUS_ARTIFACTS_STORE": "off"}).artifacts.is_on
 
 
 def test_the_way_of_replying_is_part_of_the_policy_of_steps() -> None:

@@ -1,0 +1,1 @@
+"""Catalogues: in memory, in a SQLite file, on PostgreSQL."""

@@ -1,0 +1,1 @@
+"""What the catalogues on SQLite and PostgreSQL share: rows, statements, and the verbs."""

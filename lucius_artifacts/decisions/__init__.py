@@ -1,0 +1,1 @@
+"""Pure decisions: rows and facts in, rows out. What the tables do not allow is `Refused`."""

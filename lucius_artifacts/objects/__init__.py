@@ -1,0 +1,1 @@
+"""Storage for objects: one module or package for each kind of it."""

@@ -1,0 +1,1 @@
+"""Where the workspaces of jobs are."""

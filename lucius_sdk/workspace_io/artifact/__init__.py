@@ -1,0 +1,1 @@
+"""Artifacts of the control plane: inputs by their version, and outcomes as the next one."""
