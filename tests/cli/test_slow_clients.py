@@ -1,5 +1,6 @@
 """A client that takes its time is left behind; the others are served."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -62,6 +63,23 @@ def test_a_body_that_does_not_arrive_is_told_so(plane: Plane) -> None:
         head = b"POST /v1/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{"
         slow.sendall(head)
         assert rest(slow).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_a_body_may_come_in_chunks_of_any_size(plane: Plane, size: int) -> None:
+    """Read whole: a request of a type that nobody knows is told so, with the name that it gave."""
+    name = "".join(f"TYPE_{number}_" for number in range(20))
+    refs = {"input_ref": {"uri": "az://in/a"}, "output_ref": {"uri": "az://out/a"}}
+    request = {"tenant_id": "acme", "request_type": name, "payload": {}, "schema_version": "1"}
+    body = json.dumps(request | refs).encode()
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+    with connect(plane) as client:
+        head = b"POST /v1/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        client.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+        answer = rest(client)
+    assert b"REQUEST_TYPE_UNKNOWN" in answer
+    assert name.encode() in answer
 
 
 def test_a_client_that_is_quick_keeps_its_connection(plane: Plane) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from lucius_artifacts.errors import Gone
 from lucius_artifacts.objects.files.layout import Lock, locked
+from lucius_artifacts.objects.files.writeback import send_to_disk
 
 _BUFFERS_AT_ONCE = 1024  # more are refused by the kernel
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -30,12 +31,15 @@ class IncomingPart:
         self._part = place / str(number)
         self._one_by_one = ThreadLock()
         self._file: int | None = None
+        self._written = 0
         self._is_over = False
 
     def write(self, chunks: Iterable[bytes]) -> None:
         """`Gone` if there is no place (any more)."""
         with self._one_by_one:
-            _write_all(self._opened(), chunks)
+            file = self._opened()
+            _write_all(file, chunks)
+            self._written = send_to_disk(file, self._written)
 
     def keep(self) -> None:
         """`Gone` if the place has become an object meanwhile, or was deleted."""
