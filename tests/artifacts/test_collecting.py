@@ -1,16 +1,21 @@
 """What nobody needs goes, and never what somebody needs."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import count
+from typing import TypeVar
 
 import pytest
 
 from lucius_artifacts.collection import Candidate, Schedule
 from lucius_artifacts.errors import Busy, Gone, NotFound, Unavailable
 from lucius_artifacts.model import RunPhase
+from lucius_artifacts.ports.catalogue import Transaction
 from lucius_artifacts.ports.jobs import Ended, Running
 from lucius_artifacts.states import BlobState
 from tests.artifacts.stage import ACME, BOLT, Stage
 
+T = TypeVar("T")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
@@ -157,6 +162,37 @@ async def test_a_run_that_stood_still_is_abandoned_and_can_sweep_nothing() -> No
     with pytest.raises(Busy, match="was abandoned"):
         await stage.all.collector._sweep(asleep, None)  # type: ignore[arg-type]
     assert stage.has_object(digest)
+
+
+async def test_content_that_comes_again_at_any_moment_of_a_collection_stays() -> None:
+    """Also between the moment at which it was found to be a candidate and its turn."""
+    for moment in count():
+        stage = Stage()
+        digest = await stage.upload(b"one")
+        await _pass_and_collect(stage, 2 * DAY)
+        stage.let_pass(8 * DAY)
+        uploaded = await _collect_with_upload_before(stage, moment)
+        if not uploaded:
+            break
+        assert _state(stage, digest) is BlobState.LIVE
+        assert stage.has_object(digest)
+    assert moment > 5
+
+
+async def _collect_with_upload_before(stage: Stage, moment: int) -> bool:
+    """A collection, during which the content is uploaded again before so many transactions of it.
+    Whether there were as many."""
+    change, left = stage.catalogue.change, count(moment, -1)
+
+    async def after_upload(work: Callable[[Transaction], Awaitable[T]]) -> T:
+        if next(left) == 0:
+            stage.catalogue.change = change  # type: ignore[method-assign]
+            await stage.upload(b"one", BOLT)
+        return await change(work)
+
+    stage.catalogue.change = after_upload  # type: ignore[method-assign]
+    await stage.all.collector.collect()
+    return stage.catalogue.change == change
 
 
 async def test_an_object_that_could_not_be_deleted_is_deleted_by_the_next_collection() -> None:
