@@ -12,7 +12,7 @@ from lucius_contract.states import TERMINAL_JOB_STATES
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.engine.requests import JobRequest
 from lucius_orchestrator.ports.inputs import HELD, Inputs
-from lucius_orchestrator.ports.ledger import Ledger, Stored
+from lucius_orchestrator.ports.ledger import Ledger, LedgerError, Stored
 
 Create = Callable[[], Awaitable[Stored | None]]
 
@@ -37,7 +37,7 @@ class HoldingCreation:
             created = await create()
         except ContractError:
             if is_new:
-                await self._inputs.release(planned.job_id)
+                await self._give_up(planned, request)
             raise
         job = await self._earlier(request) if created is None else created.aggregate.job
         if job is not None and (job.job_id != planned.job_id or not is_new):
@@ -45,6 +45,15 @@ class HoldingCreation:
         if is_new and (job is None or job.job_id != planned.job_id):
             await self._inputs.release(planned.job_id)
         return created
+
+    async def _give_up(self, planned: Job, request: JobRequest) -> None:
+        """Whoever meets a creation that was begun goes on with it, under the same id, also when the
+        one who began it was refused: its hold must not go with ours."""
+        await self._inputs.release(planned.job_id)
+        with suppress(LedgerError):
+            job = await self._earlier(request)
+            if job is not None:
+                await self._hold_what_exists(job)
 
     async def _hold_what_exists(self, job: Job) -> None:
         """Whoever planned the job may have died before it was held. It exists now: what cannot be

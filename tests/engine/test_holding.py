@@ -127,6 +127,19 @@ async def test_a_refusal_releases_and_an_unknown_outcome_does_not(plane: Plane) 
     assert inputs.held.keys() == {"job_planned"}
 
 
+async def test_a_refusal_takes_no_hold_from_a_job_that_somebody_else_has_made(plane: Plane) -> None:
+    """On a store where a creation has several steps, another request may go on with it."""
+    inputs, made = MemoryInputs(), []
+
+    async def refused_while_another_goes_on() -> Stored:
+        made.append(await plane.submit(ASKED))
+        raise ContractError(ErrorCode.TENANT_SATURATED, "full")
+
+    with pytest.raises(ContractError):
+        await create(plane, inputs, refused_while_another_goes_on)
+    assert [*inputs.held] == made
+
+
 async def test_an_input_that_cannot_be_read_makes_no_job(plane: Plane) -> None:
     inputs = plane.engine.inputs = MemoryInputs()
     inputs.is_gone = True
