@@ -19,6 +19,8 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # compute, so that neither kind leaves the processors idle or fights for them alone.
 WAITING := contract_tests tests/bus tests/conform tests/skeleton
 WAITERS ?= 3
+# What is left of `testpaths` without them: by name, since pytest ignores nothing that it was given.
+COMPUTING := tests examples docs README.md CONTRIBUTING.md
 # Tests start hundreds of Python processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # The tests that must cover `source` of [tool.coverage.run] to the last branch, all by themselves: to
@@ -65,7 +67,7 @@ test-waiting: setup
 .PHONY: test-computing
 test-computing: setup
 	$(PY) -m pytest --cov --cov-report=term $(PARALLEL) $(COVERING)
-	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING) $(WAITING))
+	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING) $(WAITING)) $(COMPUTING)
 
 .PHONY: test-full
 test-full: setup ## every kind of store and engine, where make test takes some
