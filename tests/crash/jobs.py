@@ -17,8 +17,8 @@ from lucius_orchestrator.ports.registry import (
 )
 
 LIMIT = 60
-"""Jobs in flight at a time: enough that every kill meets some, and not so many that on a busy machine
-each waits for the others until its time is over, is tried again, and makes the others wait more."""
+"""Jobs in flight at a time: enough that every kill meets some, and so few that on a busy machine
+they do not keep each other waiting until their time is over and all are tried again."""
 
 SERVICES = ("first", "second", "third")
 LOCK = timedelta(seconds=3)
