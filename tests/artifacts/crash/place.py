@@ -21,6 +21,7 @@ LIMITS = Limits(
     part_size=1000,
     url_lifetime=timedelta(minutes=5),
     session_lifetime=timedelta(milliseconds=500),
+    superseded_retention=timedelta(milliseconds=50),
 )
 SCHEDULE = Schedule(
     grace=timedelta(milliseconds=50),
