@@ -14,6 +14,7 @@ from lucius_outbox.errors import LeaseLost, SchemaMismatch, StoreUnavailable
 from lucius_outbox.message import Claimed, Dead, Failure
 from lucius_outbox.retry import RetryPolicy
 from lucius_outbox.sqlite import schema
+from lucius_outbox.sqlite.journal import use_wal
 from lucius_outbox.sqlite.rows import OnDead, SqliteRows
 from lucius_outbox.store import Buried, Replayed, TopicStats
 from lucius_outbox.telemetry import replayed
@@ -47,7 +48,7 @@ class SqliteStore:
             chance=chance,
         )
         self._path = path
-        self._busy_timeout = busy_timeout.total_seconds()
+        self._busy_timeout = busy_timeout
         self._thread = ThreadPoolExecutor(1, f"outbox-{namespace}")
         self._opened: sqlite3.Connection | None = None
         self._wakes: list[Callable[[], None]] = []
@@ -185,9 +186,9 @@ class SqliteStore:
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
             self._opened = sqlite3.connect(
-                self._path, timeout=self._busy_timeout, isolation_level=None
+                self._path, timeout=self._busy_timeout.total_seconds(), isolation_level=None
             )
-            self._opened.execute("PRAGMA journal_mode = WAL")
+            use_wal(self._opened, self._busy_timeout)
             self._opened.execute("PRAGMA synchronous = FULL")
         return self._opened
 

@@ -12,6 +12,7 @@ from lucius_artifacts.catalogue.sql.transaction import SqlTransaction
 from lucius_artifacts.catalogue.sqlite.line import Line, translated
 from lucius_artifacts.ports.catalogue import Reader, Transaction
 from lucius_outbox.sqlite import schema as outbox_schema
+from lucius_outbox.sqlite.journal import use_wal
 
 T = TypeVar("T")
 SCHEMA = outbox_schema.Schema("lucius_artifacts", __package__)
@@ -71,7 +72,7 @@ def _connect(path: str | PathLike[str], patience: timedelta) -> sqlite3.Connecti
 def _migrate(path: str | PathLike[str], patience: timedelta) -> None:
     connection = _connect(path, patience)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_wal(connection, patience)
         connection.execute("BEGIN IMMEDIATE")
         outbox_schema.migrate(connection)
         SCHEMA.migrate(connection)

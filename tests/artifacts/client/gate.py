@@ -38,14 +38,21 @@ class Trouble:
         return self.method == asked.method and self.path in asked.path
 
 
+class _Barrier:
+    """One for each time that requests are held: what is left of the last one opens no other."""
+
+    def __init__(self, passing: Callable[[Asked], bool]) -> None:
+        self.passing = passing
+        self.held = threading.Semaphore(0)
+        self.opened = asyncio.Event()
+
+
 class Gate:
     def __init__(self, app: ASGIApp) -> None:
         self.asked: list[Asked] = []
         self.troubles: list[Trouble] = []
         self._app = app
-        self._held = threading.Semaphore(0)
-        self._passing: Callable[[Asked], bool] | None = None
-        self._opened = asyncio.Event()
+        self._barrier: _Barrier | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle = threading.Condition()
         self._active = 0
@@ -55,17 +62,17 @@ class Gate:
 
     def hold(self, passing: Callable[[Asked], bool]) -> None:
         """From now on, all requests for which this is not true wait until `open`."""
-        self._opened.clear()
-        self._passing = passing
+        self._barrier = _Barrier(passing)
 
     def wait_for_held(self, count: int) -> None:
+        assert self._barrier is not None, "nothing is to be held"
         for _ in range(count):
-            assert self._held.acquire(timeout=DEADLINE), "nothing was held"
+            assert self._barrier.held.acquire(timeout=DEADLINE), "nothing was held"
 
     def open(self) -> None:
-        self._passing = None
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._opened.set)
+        barrier, self._barrier = self._barrier, None
+        if barrier is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(barrier.opened.set)
 
     def wait_until_idle(self) -> None:
         with self._idle:
@@ -102,9 +109,10 @@ class Gate:
             self._idle.notify_all()
 
     async def _wait(self, asked: Asked) -> None:
-        if self._passing is not None and not self._passing(asked):
-            self._held.release()
-            await self._opened.wait()
+        barrier = self._barrier
+        if barrier is not None and not barrier.passing(asked):
+            barrier.held.release()
+            await barrier.opened.wait()
 
     async def _serve(self, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
         trouble = next((each for each in self.troubles if each.fits(asked)), None)

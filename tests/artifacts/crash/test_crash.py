@@ -5,6 +5,7 @@ from outside, in the midst of whatever they do.
 """
 
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ def _kill(users: Sequence["subprocess.Popen[bytes]"], acts: int) -> None:
     first.read(acts)
     for user in users:
         user.kill()
-        user.wait()
+        assert user.wait() == -signal.SIGKILL, "it ended by itself"
         assert user.stdout is not None
         user.stdout.close()
 

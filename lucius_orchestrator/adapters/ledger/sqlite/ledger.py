@@ -39,6 +39,7 @@ from lucius_orchestrator.ports.ledger import (
 )
 from lucius_outbox.errors import SchemaMismatch
 from lucius_outbox.sqlite import schema as outbox_schema
+from lucius_outbox.sqlite.journal import use_wal
 from lucius_outbox.sqlite.times import microseconds
 
 T = TypeVar("T")
@@ -281,7 +282,7 @@ def _connect(path: str | PathLike[str]) -> sqlite3.Connection:
 def _migrate(path: str | PathLike[str], directives: SqliteDirectives, patience: timedelta) -> None:
     connection = sqlite3.connect(path, timeout=patience.total_seconds(), isolation_level=None)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_wal(connection, patience)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
         outbox_schema.migrate(connection)
