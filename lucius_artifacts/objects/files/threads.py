@@ -20,7 +20,11 @@ class Threads:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="objects")
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.start(work, *args, **kwargs)
+        """The result is the caller's alone. A thread keeps what its work returned until it comes to
+        run again, and on a busy machine many would keep a chunk each."""
+        result: list[T] = []
+        await self.start(lambda: result.append(work(*args, **kwargs)))
+        return result.pop()
 
     async def finish(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `run`, but it is done also if nobody waits for it any more."""
