@@ -237,7 +237,9 @@ async def receive(
 
 
 async def receive_one(bus: Bus, subscription: str = OCR) -> Delivery:
-    (delivery,) = await receive(bus, subscription, limit=1)
+    """One that is there, or on its way: on a busy machine a look that does not wait may be over
+    before the server has come to it."""
+    (delivery,) = await receive(bus, subscription, limit=1, wait=LONG)
     return delivery
 
 
