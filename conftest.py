@@ -1,8 +1,4 @@
-"""How tests are shared out, and that every code block in the documentation runs.
-
-A file of tests belongs to one worker, but the conformance suite: there, each service does, and they
-are spread out. Tests that kill engines under load are all one worker's: side by side, they would
-take from each other the time in which jobs must end.
+"""Loads what runs the tests (`tests/runner`), and executes every code block of the documentation.
 
 Every page runs in an empty folder of its own. Python blocks are executed. In `console` blocks each
 line that begins with `$ ` is a command, and what follows is what it must print; `make` is not run
@@ -26,9 +22,15 @@ from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
-CONFORMANCE = "contract_tests/test_rules.py"
-CRASHES = "tests/crash/"
 FOLDER = "__folder__"  # a name that no page uses
+
+pytest_plugins = [
+    "tests.runner.tiers",
+    "tests.runner.costs",
+    "tests.runner.limits",
+    "tests.runner.progress",
+    "tests.runner.schedule",
+]
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
@@ -93,33 +95,3 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    from xdist.scheduler import LoadFileScheduling
-
-    scheduler = LoadFileScheduling(config, log)
-    scheduler._split_scope = share_of
-    return scheduler
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """To judge a service is mostly to wait: spread out, so that others compute meanwhile."""
-    shares: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        shares.setdefault(share_of(item.nodeid), []).append(item)
-    waiting = [share for name, share in shares.items() if name.startswith(CONFORMANCE)]
-    others = [share for name, share in shares.items() if not name.startswith(CONFORMANCE)]
-    gap = max(len(others) // (len(waiting) or 1), 1)
-    for number, share in enumerate(waiting):
-        others.insert(number * (gap + 1), share)
-    items[:] = [item for share in others for item in share]
-
-
-def share_of(nodeid: str) -> str:
-    file, _, name = nodeid.partition("::")
-    if file == CONFORMANCE:
-        return file + name.partition(":")[0]
-    return CRASHES if file.startswith(CRASHES) else file
