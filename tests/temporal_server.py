@@ -58,6 +58,12 @@ def temporal_server(
         _stop(process, at_once=db_file is None)
 
 
+@contextmanager
+def temporal_address() -> Iterator[str]:
+    with temporal_server() as server:
+        yield server.address
+
+
 def _arguments(address: str, db_file: Path | None, with_attributes: bool) -> list[str]:
     ip, _, port = address.partition(":")
     arguments = ["server", "start-dev", "--headless", "--log-level", "error"]

@@ -1,7 +1,6 @@
 """The suite runs over both engines, on every ledger that keeps what it is told. What is said before
 a job is looked at, in the modules named below, needs but one ledger of each."""
 
-import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,8 +23,7 @@ from tests.ledger.backends import (
     PostgresBackend,
     SqliteBackend,
 )
-
-_schemas = itertools.count(1)
+from tests.names import unique
 
 
 class Kind(NamedTuple):
@@ -71,8 +69,8 @@ def _backend(request: pytest.FixtureRequest, name: str, folder: Path) -> Backend
         return SqliteBackend(clock, folder)
     if name == "azure_tables":
         connection = request.getfixturevalue("azure_storage").connection
-        return AzureTablesBackend(clock, connection, f"api{next(_schemas)}")
-    return PostgresBackend(clock, request.getfixturevalue("postgres_uri"), f"api{next(_schemas)}")
+        return AzureTablesBackend(clock, connection, unique("api"))
+    return PostgresBackend(clock, request.getfixturevalue("postgres_uri"), unique("api"))
 
 
 @asynccontextmanager

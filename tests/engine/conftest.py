@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,14 +7,13 @@ from lucius_bus.memory import MemoryBus
 from tests.components import IN_FULL
 from tests.engine.plane import Plane
 from tests.ledger.backends import AzureTablesBackend, Backend, Clock, MemoryBackend, SqliteBackend
-
-_numbers = itertools.count(1)
+from tests.names import unique
 
 
 def _backend(request: pytest.FixtureRequest, clock: Clock, folder: Path) -> Backend:
     if request.param == "azure_tables":
         connection = request.getfixturevalue("azure_storage").connection
-        return AzureTablesBackend(clock, connection, f"engine{next(_numbers)}")
+        return AzureTablesBackend(clock, connection, unique("engine"))
     return MemoryBackend(clock) if request.param == "memory" else SqliteBackend(clock, folder)
 
 

@@ -278,6 +278,7 @@ class Plane:
     drives = Engine.LEDGER
     new_state = "DISPATCHING"
     """What a job is before anything is dispatched."""
+    first_number = 1
     steering: Steering | None = None
 
     def __init__(
@@ -305,7 +306,7 @@ class Plane:
     @classmethod
     def new(cls, backend: Backend, bus: MemoryBus) -> Self:
         bus.apply(lane_topology(["ocr", "embedding", "sis"]))
-        return cls(backend, backend.ledger, bus, itertools.count(1))
+        return cls(backend, backend.ledger, bus, itertools.count(cls.first_number))
 
     async def replica(self, settings: EngineSettings | None = None) -> "Plane":
         ledger = await self.backend.reopen()

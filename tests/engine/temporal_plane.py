@@ -6,7 +6,6 @@ stands at the moment at which the test began, so that deadlines lie ahead for th
 """
 
 import asyncio
-import itertools
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,12 +36,12 @@ from lucius_orchestrator.temporal.worker import TemporalWorker
 from tests.api.serving import address, served
 from tests.engine.plane import DEADLINE, MANY, Plane, request
 from tests.ledger.backends import Backend
+from tests.names import unique
 
 KEY = "k" * 32
 _AT_ONCE = CourierSettings(pause=timedelta(0), linger=timedelta(0))
 _NO_GRACE = DeskSettings(recovery_grace=timedelta(0))
 _SKEW = timedelta(milliseconds=10)
-_queues = itertools.count(1)
 
 
 def set_to_now(backend: Backend) -> Backend:
@@ -53,6 +52,8 @@ def set_to_now(backend: Backend) -> Backend:
 class TemporalPlane(Plane):
     drives = Engine.TEMPORAL
     new_state = "QUEUED"
+    first_number = os.getpid() << 32
+    """Ids of jobs are ids of workflows: tests of other workers must have others."""
 
     def engage(self, options: TemporalOptions, opened: AsyncExitStack) -> None:
         """`opened` closes what the first dispatch opens."""
@@ -145,7 +146,7 @@ async def temporal_plane(
     """On a task queue of its own."""
     plane = TemporalPlane.new(backend, bus)
     assert isinstance(plane, TemporalPlane)
-    queue = f"plane-{os.getpid()}-{next(_queues)}"
+    queue = unique("plane")
     async with AsyncExitStack() as opened:
         plane.engage(TemporalOptions(server, task_queue=queue), opened)
         yield plane

@@ -1,6 +1,5 @@
 """The stage of the table ledger on the real tables: processes that die between any two calls."""
 
-import itertools
 from collections.abc import Sequence
 
 from lucius_azure.storage import AsyncOpened, StorageAccount, open_tables
@@ -10,8 +9,7 @@ from lucius_orchestrator.adapters.ledger.tables.store import Call, Hook, Operati
 from lucius_settings.secret import Secret
 from tests.azurite import Azurite
 from tests.ledger.tables_stage import Store
-
-_numbers = itertools.count(1)
+from tests.names import unique
 
 
 class HookedTables:
@@ -65,8 +63,8 @@ class Account:
         self._opened = open_tables(StorageAccount(Secret(azurite.connection)), retry_total=0)
 
     async def new_tables(self) -> HookedTables:
-        number = next(_numbers)
-        names = TableNames(*(f"stage{number}{kind}" for kind in TableNames._fields))
+        name = unique("stage")
+        names = TableNames(*(f"{name}{kind}" for kind in TableNames._fields))
         tables = AzureTables(AsyncOpened(self._opened.client, None), names.physical())
         await tables.create()
         return HookedTables(tables)

@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from tests.ledger.backends import (
     SqliteBackend,
 )
 from tests.ledger.jobs import Pair, World
-
-_schemas = itertools.count(1)
+from tests.names import unique
 
 
 @pytest.fixture
@@ -43,7 +41,7 @@ async def sqlite_backend(clock: Clock, tmp_path: Path) -> AsyncIterator[Backend]
 
 @pytest.fixture
 async def postgres_backend(clock: Clock, postgres_uri: str) -> AsyncIterator[Backend]:
-    backend = PostgresBackend(clock, postgres_uri, f"ledger{next(_schemas)}")
+    backend = PostgresBackend(clock, postgres_uri, unique("ledger"))
     await backend.start()
     yield backend
     await backend.stop()
@@ -51,7 +49,7 @@ async def postgres_backend(clock: Clock, postgres_uri: str) -> AsyncIterator[Bac
 
 @pytest.fixture
 async def azure_tables_backend(clock: Clock, azure_storage: Azurite) -> AsyncIterator[Backend]:
-    backend = AzureTablesBackend(clock, azure_storage.connection, f"ledger{next(_schemas)}")
+    backend = AzureTablesBackend(clock, azure_storage.connection, unique("ledger"))
     await backend.start()
     yield backend
     await backend.stop()

@@ -40,16 +40,16 @@ from tests.azurite import Azurite
 from tests.ledger.backends import Clock
 from tests.ledger.jobs import MANY, World
 from tests.ledger.view import on_the_wire
+from tests.names import unique
 
 HERE = ("things", "p")
 BUSY = Refusal(503, "ServerBusy", {"Retry-After": "7"})
 LARGE_BODY = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-_numbers = itertools.count(1)
 
 
 def new_names() -> TableNames:
-    number = next(_numbers)
-    return TableNames(*(f"azure{number}{kind}" for kind in TableNames._fields))
+    name = unique("azure")
+    return TableNames(*(f"{name}{kind}" for kind in TableNames._fields))
 
 
 def account(connection: str) -> StorageAccount:
@@ -83,7 +83,7 @@ async def tables(
 ) -> AsyncIterator[AzureTables]:
     """Reached through the proxy, whose faults are those of the service."""
     opened = open_tables(account(proxy.connection(azure_storage)), retry_total=0)
-    tables = AzureTables(opened, {"things": f"faulty{next(_numbers)}"}, sleep=pauses)
+    tables = AzureTables(opened, {"things": unique("faulty")}, sleep=pauses)
     await tables.create()
     proxy.asked.clear()
     yield tables
@@ -285,7 +285,7 @@ async def test_a_table_that_is_missing_is_no_row_that_is_missing(
     azure_storage: Azurite, pauses: Pauses
 ) -> None:
     opened = open_tables(account(azure_storage.connection), retry_total=0)
-    tables = AzureTables(opened, {"things": f"nowhere{next(_numbers)}"}, sleep=pauses)
+    tables = AzureTables(opened, {"things": unique("nowhere")}, sleep=pauses)
     for call in (
         tables.batch(*HERE, inserts("a")),
         tables.batch(*HERE, inserts("a", "b")),

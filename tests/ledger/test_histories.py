@@ -17,6 +17,7 @@ from tests.ledger.backends import (
     SqliteBackend,
 )
 from tests.ledger.histories import Histories, Opener
+from tests.names import unique
 
 
 def play(open_backend: Opener, examples: int) -> None:
@@ -55,10 +56,8 @@ def test_random_histories_on_sqlite() -> None:
 
 
 def test_random_histories_on_postgres(postgres_uri: str) -> None:
-    names = itertools.count(1)
-
     async def open_backend(clock: Clock) -> Backend:
-        backend = PostgresBackend(clock, postgres_uri, f"histories{next(names)}")
+        backend = PostgresBackend(clock, postgres_uri, unique("histories"))
         await backend.start()
         return backend
 
@@ -66,10 +65,8 @@ def test_random_histories_on_postgres(postgres_uri: str) -> None:
 
 
 def test_random_histories_on_azure_tables(azure_storage: Azurite) -> None:
-    names = itertools.count(1)
-
     async def open_backend(clock: Clock) -> Backend:
-        name = f"histories{next(names)}"
+        name = unique("histories")
         backend = AzureTablesBackend(clock, azure_storage.connection, name)
         await backend.start()
         return backend

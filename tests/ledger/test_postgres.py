@@ -1,7 +1,6 @@
 """What only PostgreSQL has: locks that are waited for, connections that are lost, its own types."""
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
@@ -38,9 +37,9 @@ from tests.ledger.jobs import CONTENT, DIRECTIVE, LEASE, MANY, TENANT, Story, Wo
 from tests.ledger.test_adapters import VERBS
 from tests.ledger.test_dead_letters import UNREADABLE
 from tests.ledger.view import LATER, job_ids, letters, view
+from tests.names import unique
 from tests.postgres import postgres_server
 
-_schemas = itertools.count(1)
 INVOCATIONS = {"namespace": "lucius.invocation", "topic": "t", "invocations": ["a", "b"]}
 NUL = "a\0b\x1a0c\x1a1\x1a"
 JOBS, SLOTS = "lucius_ledger_jobs", "lucius_ledger_in_flight"
@@ -88,7 +87,7 @@ class Database:
 @pytest.fixture
 async def database(postgres_uri: str) -> AsyncIterator[Database]:
     async with AsyncExitStack() as stack:
-        database = Database(postgres_uri, f"special{next(_schemas)}", stack)
+        database = Database(postgres_uri, unique("special"), stack)
         await database.execute(f"CREATE SCHEMA {database.schema}")
         stack.push_async_callback(database.execute, f"DROP SCHEMA {database.schema} CASCADE")
         yield database

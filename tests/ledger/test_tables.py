@@ -32,10 +32,10 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
 )
 from lucius_settings.secret import Secret
 from tests.azurite import Azurite
+from tests.names import unique
 
 HERE = ("things", "p")
 NOBODY = "W/\"datetime'2020-01-01T00%3A00%3A00.0000000Z'\""
-_numbers = itertools.count(1)
 MOMENT = datetime(2026, 1, 27, 10, 0, 0, 1, tzinfo=UTC)
 
 
@@ -47,7 +47,7 @@ def memory() -> MemoryTables:
 @pytest.fixture
 async def azure(azure_storage: Azurite) -> AsyncIterator[AzureTables]:
     account = StorageAccount(Secret(azure_storage.connection))
-    tables = AzureTables(open_tables(account), {"things": f"things{next(_numbers)}"})
+    tables = AzureTables(open_tables(account), {"things": unique("things")})
     await tables.create()
     yield tables
     await tables.close()

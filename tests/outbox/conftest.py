@@ -1,12 +1,10 @@
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from tests.names import unique
 from tests.outbox.backends import Backend, Clock, PostgresBackend, SqliteBackend
-
-_schemas = itertools.count(1)
 
 
 @pytest.fixture
@@ -18,7 +16,7 @@ async def sqlite_backend(tmp_path: Path) -> AsyncIterator[SqliteBackend]:
 
 @pytest.fixture
 async def postgres_backend(postgres_uri: str) -> AsyncIterator[PostgresBackend]:
-    backend = PostgresBackend(postgres_uri, f"test{next(_schemas)}")
+    backend = PostgresBackend(postgres_uri, unique("test"))
     await backend.open()
     yield backend
     await backend.close()

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from lucius_outbox import Claimed, Delays, Failure, LeaseLost, RetryPolicy, Status, Store
+from tests.names import unique
 from tests.outbox.backends import (
     Backend,
     Clock,
@@ -35,7 +36,6 @@ T = TypeVar("T")
 LEASE = timedelta(seconds=30)
 POLICY = RetryPolicy(max_attempts=2, backoff=Delays([timedelta(seconds=20)]), max_reclaims=2)
 WORKERS = 3
-_schemas = itertools.count(1)
 
 
 @dataclass
@@ -260,7 +260,7 @@ def test_random_histories_on_sqlite() -> None:
 
 def test_random_histories_on_postgres(postgres_uri: str) -> None:
     async def open_backend() -> Backend:
-        backend = PostgresBackend(postgres_uri, f"machine{next(_schemas)}")
+        backend = PostgresBackend(postgres_uri, unique("machine"))
         await backend.open()
         return backend
 

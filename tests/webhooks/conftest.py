@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +6,7 @@ import pytest
 from lucius_orchestrator.webhooks import WebhookPolicy, WebhookSender
 from tests.azurite import Azurite
 from tests.ledger.backends import BACKENDS, AzureTablesBackend, Clock, MemoryBackend
+from tests.names import unique
 from tests.webhooks.receiver import (
     HOST,
     KEY,
@@ -17,8 +17,6 @@ from tests.webhooks.receiver import (
     new_certificate,
 )
 from tests.webhooks.stage import PostgresStage, SqliteStage, Stage, TableStage
-
-_schemas = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +34,7 @@ async def sqlite_stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 @pytest.fixture
 async def postgres_stage(postgres_uri: str) -> AsyncIterator[Stage]:
-    stage = PostgresStage(postgres_uri, f"webhooks{next(_schemas)}")
+    stage = PostgresStage(postgres_uri, unique("webhooks"))
     await stage.start()
     yield stage
     await stage.backend.stop()
@@ -52,7 +50,7 @@ async def memory_stage() -> AsyncIterator[Stage]:
 
 @pytest.fixture
 async def azure_tables_stage(azure_storage: Azurite) -> AsyncIterator[Stage]:
-    name = f"webhooks{next(_schemas)}"
+    name = unique("webhooks")
     stage = TableStage(AzureTablesBackend(Clock(), azure_storage.connection, name))
     await stage.start()
     yield stage

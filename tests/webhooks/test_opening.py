@@ -1,6 +1,5 @@
 """The webhooks that a deployment delivers are those of its ledger."""
 
-import itertools
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,13 +11,12 @@ from lucius_orchestrator.settings import load_settings
 from tests.azurite import Azurite
 from tests.ledger.backends import Clock
 from tests.ledger.jobs import World
+from tests.names import unique
 from tests.webhooks.stage import claims
-
-_numbers = itertools.count(1)
 
 
 def named_tables(connection: str) -> dict[str, str]:
-    name = f"opening{next(_numbers)}"
+    name = unique("opening")
     return {
         "LUCIUS_TABLE_CONNECTION": connection,
         "LUCIUS_LEDGER_TABLE": name,

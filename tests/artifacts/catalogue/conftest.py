@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from tests.artifacts.catalogue.backends import (
     PostgresBackend,
     SqliteBackend,
 )
-
-_schemas = itertools.count(1)
+from tests.names import unique
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ async def sqlite_backend(tmp_path: Path) -> AsyncIterator[SqliteBackend]:
 
 @pytest.fixture
 async def postgres_backend(postgres_uri: str) -> AsyncIterator[PostgresBackend]:
-    backend = PostgresBackend(postgres_uri, f"catalogue{next(_schemas)}")
+    backend = PostgresBackend(postgres_uri, unique("catalogue"))
     await backend.start()
     yield backend
     await backend.stop()

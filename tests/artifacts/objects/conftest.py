@@ -1,6 +1,5 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from tests.artifacts.objects.azure import CopyStatus
 from tests.artifacts.objects.stages import STAGES, AzureBlobStage, FileStage, MemoryStage, Stage
 from tests.azure_proxy import StorageProxy, proxy_to
 from tests.azurite import Azurite
-
-_containers = count(1)
+from tests.names import unique
 
 
 @pytest.fixture
@@ -66,7 +64,7 @@ def copies() -> CopyStatus:
 @pytest.fixture
 async def direct(azure_storage: Azurite) -> AsyncIterator[AzureBlobObjects]:
     account = StorageAccount(Secret(azure_storage.connection))
-    objects = await AzureBlobObjects.open(account, f"direct{next(_containers)}")
+    objects = await AzureBlobObjects.open(account, unique("direct"))
     yield objects
     await objects.close()
 

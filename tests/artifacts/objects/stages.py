@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -22,6 +21,7 @@ from lucius_artifacts.ports.objects import Objects, SignedRequest
 from lucius_artifacts.signing import Offered, UrlSigner
 from lucius_azure.storage import StorageAccount, open_blobs
 from lucius_settings.secret import Secret
+from tests.names import unique
 
 STAGES = ("memory", "files", "azure_blob")
 """The modules under `lucius_artifacts/objects` whose adapters are tested."""
@@ -31,7 +31,6 @@ BASE_URL = "https://artifacts.example"
 _NAMES = {"memory": "MemoryObjects", "files": "FileObjects", "azure_blob": "AzureBlobObjects"}
 _OBJECTS = re.compile(r"^class (\w+Objects)\b", re.MULTILINE)
 _PATH = re.compile(r"/v1/artifacts/objects/(?P<key>[^/]+)(?:/parts/(?P<number>[0-9]+))?")
-_containers = count(1)
 
 
 class Fetched(NamedTuple):
@@ -122,7 +121,7 @@ class AzureBlobStage(Stage):
 
     def __init__(self, connection: str) -> None:
         self._account = StorageAccount(Secret(connection))
-        self.container = f"objects{next(_containers)}"
+        self.container = unique("objects")
 
     async def start(self) -> None:
         from lucius_artifacts.objects.azure_blob import AzureBlobObjects

@@ -1,5 +1,4 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +10,7 @@ from lucius_artifacts.workspaces.files import FileWorkspaces
 from lucius_azure.storage import StorageAccount, open_blobs
 from lucius_settings.secret import Secret
 from tests.azurite import Azurite
-
-_containers = count(1)
+from tests.names import unique
 
 
 class Place(NamedTuple):
@@ -42,7 +40,7 @@ async def files_place(tmp_path: Path) -> AsyncIterator[Place]:
 @pytest.fixture
 async def azure_blob_place(azure_storage: Azurite) -> AsyncIterator[Place]:
     account = StorageAccount(Secret(azure_storage.connection))
-    container = f"workspaces-{next(_containers)}"
+    container = unique("workspaces")
     writing = open_blobs(account)
     client = writing.client.get_container_client(container)
 
