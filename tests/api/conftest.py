@@ -12,7 +12,6 @@ from lucius_bus.memory import MemoryBus
 from lucius_orchestrator.domain.aggregate import Engine
 from tests.api.artifact_stage import ArtifactStage, artifact_stage
 from tests.api.stage import Stage
-from tests.components import IN_FULL
 from tests.engine.plane import Plane
 from tests.ledger.backends import (
     BACKENDS,
@@ -93,13 +92,15 @@ async def _plane(request: pytest.FixtureRequest, kind: Kind, folder: Path) -> As
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "plane" in metafunc.fixturenames:
-        kinds = _kinds(metafunc.module.__name__.rpartition(".")[2])
-        metafunc.parametrize("plane", kinds, ids=map(str, kinds), indirect=True)
+        in_check = _kinds(metafunc.module.__name__.rpartition(".")[2])
+        params = [
+            pytest.param(kind, id=str(kind), marks=() if kind in in_check else pytest.mark.full)
+            for kind in KINDS
+        ]
+        metafunc.parametrize("plane", params, indirect=True)
 
 
 def _kinds(module: str) -> list[Kind]:
-    if IN_FULL:
-        return KINDS
     if module in AT_THE_EDGE:
         return FEW
     if module in OF_REPLIES:

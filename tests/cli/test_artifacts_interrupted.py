@@ -17,6 +17,8 @@ from tests.artifacts.client.quick import pattern
 from tests.artifacts.client.server import KEY, TENANT, Server, running_server
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.check
+
 DEADLINE = 20  # less than a client waits for an answer
 PART = 256 * 1024
 COUNT = 32

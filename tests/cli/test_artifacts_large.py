@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.components import IN_FULL
-
-pytestmark = pytest.mark.skipif(not IN_FULL, reason="two GiB: `make test-full`")
+pytestmark = pytest.mark.full
 
 MIB = 1024**2
 SIZE = 2048 * MIB

@@ -17,6 +17,8 @@ from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBu
 from tests.cli.shell import Shell
 from tests.cli.test_up import DEADLINE, first_line, refused, start
 
+pytestmark = pytest.mark.check
+
 READY = re.compile(r"ready bus=(sb://127\.0\.0\.1:\d+)\n")
 CONFIG = {
     "UserConfig": {

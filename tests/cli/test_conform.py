@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.check
+
 ROOT = Path(__file__).parents[2]
 REFERENCE = str(Path(__file__).parents[1] / "conform/reference")
 

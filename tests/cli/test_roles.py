@@ -10,12 +10,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.cli.service import answer_over_http, answer_over_the_bus, next_directive
 from tests.cli.shell import Shell
 from tests.cli.test_bus import RunningBus, running_bus
 from tests.cli.test_service import SERVICES, state_of
 from tests.cli.test_up import DEADLINE, Plane, running, submit
+
+pytestmark = pytest.mark.check
 
 APPLIED = True
 KEYS = {"LUCIUS_CALLBACK_KEYS": "k" * 32}

@@ -4,10 +4,13 @@ import signal
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.cli.service import answer_over_http, answer_over_the_bus, next_directive
 from tests.cli.shell import Shell
 from tests.cli.test_up import DEADLINE, Plane, running, submit
+
+pytestmark = pytest.mark.check
 
 SERVICES = ("ocr", "embedding")  # of the request that is submitted
 

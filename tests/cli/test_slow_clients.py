@@ -13,6 +13,8 @@ import pytest
 from lucius_orchestrator.bootstrap.http_protocol import HEAD_LIMIT
 from tests.cli.test_up import DEADLINE, Plane, running
 
+pytestmark = pytest.mark.check
+
 WHOLE = b"GET /healthz/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 

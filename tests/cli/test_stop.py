@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from tests.cli.test_up import DEADLINE, ENVELOPE, Plane, running
@@ -44,6 +45,7 @@ async def test_what_was_answered_before_the_stop_is_in_the_ledger(tmp_path: Path
     assert missing == []
 
 
+@pytest.mark.check
 async def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     """The grace is far longer than the test waits."""
     grace = {"LUCIUS_SHUTDOWN_GRACE_SECONDS": "600"}
@@ -62,6 +64,7 @@ async def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -
 HALF_A_REQUEST = b"POST /v1/orchestrate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"
 
 
+@pytest.mark.check
 def test_a_second_signal_does_not_cut_the_stop_short(tmp_path: Path) -> None:
     with running(tmp_path, "up", "--port", "0", "--data", "data") as plane:
         url = httpx.URL(plane.url)

@@ -18,6 +18,8 @@ from tests.cli.test_up import DEADLINE, Plane, refused, running, submit
 from tests.components import require
 from tests.temporal_server import is_available
 
+pytestmark = pytest.mark.check
+
 UP = ("up", "--port", "0", "--data", "data")
 TEMPORAL = (*UP, "--engine", "temporal")
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.cli.shell import Shell
 from tests.cli.test_bus import RunningBus, running_bus
@@ -16,6 +17,8 @@ from tests.cli.test_temporal import play
 from tests.cli.test_up import Plane, refused, running, submit
 from tests.components import require
 from tests.temporal_server import TemporalServer, is_available, temporal_server
+
+pytestmark = pytest.mark.check
 
 
 class Deployment:

@@ -12,6 +12,8 @@ from tests.bootstrap.test_bus import delete_subscription
 from tests.cli.shell import Shell
 from tests.cli.test_bus import RunningBus, running_bus
 
+pytestmark = pytest.mark.check
+
 STAMP = """
 protocol_id: stamp
 version: "1"

@@ -176,6 +176,7 @@ def test_jobs_survive_a_sigterm_and_a_new_start(shell: Shell, tmp_path: Path) ->
         assert shell("jobs", "show", job_id).code == 0
 
 
+@pytest.mark.check
 def test_the_api_alone_is_a_role(shell: Shell, tmp_path: Path) -> None:
     with running(tmp_path, "serve", "api", LUCIUS_PORT="0") as plane:
         assert plane.bus == "none"
@@ -183,6 +184,7 @@ def test_the_api_alone_is_a_role(shell: Shell, tmp_path: Path) -> None:
         assert submit(shell, "acme").startswith("job_")
 
 
+@pytest.mark.check
 def test_a_key_opens_a_server_that_wants_one(shell: Shell, tmp_path: Path) -> None:
     shell.export(LUCIUS_DATA_DIR=str(tmp_path / "data"))
     key = shell("keys", "create", "--name", "ci", "--tenant", "acme", "--role", "submit").out
@@ -196,6 +198,7 @@ def test_a_key_opens_a_server_that_wants_one(shell: Shell, tmp_path: Path) -> No
         assert "cancel needs the role operate or admin" in refused.err
 
 
+@pytest.mark.check
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -204,6 +207,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert err == f"port {port} is taken: choose another with --port or LUCIUS_PORT\n"
 
 
+@pytest.mark.check
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, out, err = refused(tmp_path, "up", "--port", "0", "--data", "file/data")
@@ -212,6 +216,7 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.check
 def test_a_port_of_the_bus_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -222,6 +227,7 @@ def test_a_port_of_the_bus_that_is_taken_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.check
 def test_a_data_folder_belongs_to_one_process(tmp_path: Path) -> None:
     with running(tmp_path, "up", "--port", "0", "--data", "data") as plane:
         other = tmp_path / "other"
@@ -231,6 +237,7 @@ def test_a_data_folder_belongs_to_one_process(tmp_path: Path) -> None:
         assert f"in use by process {plane.process.pid}" in err
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("role", ["reconciler", "replies"])
 def test_a_role_that_needs_a_shared_bus_says_so(tmp_path: Path, role: str) -> None:
     code, out, err = refused(tmp_path, "serve", role)
@@ -239,6 +246,7 @@ def test_a_role_that_needs_a_shared_bus_says_so(tmp_path: Path, role: str) -> No
     assert "lucius up" in err
 
 
+@pytest.mark.check
 def test_a_role_that_needs_a_shared_ledger_says_so(tmp_path: Path) -> None:
     environ = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.example", "LUCIUS_STORAGE_BACKEND": "memory"}
     code, out, err = refused(tmp_path, "serve", "replies", **environ)
@@ -246,6 +254,7 @@ def test_a_role_that_needs_a_shared_ledger_says_so(tmp_path: Path) -> None:
     assert "LUCIUS_STORAGE_BACKEND" in err
 
 
+@pytest.mark.check
 def test_who_sends_directives_must_know_where_they_are_answered(tmp_path: Path) -> None:
     environ = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.example"}
     code, out, err = refused(tmp_path, "serve", "reconciler", **environ)
@@ -253,6 +262,7 @@ def test_who_sends_directives_must_know_where_they_are_answered(tmp_path: Path) 
     assert "LUCIUS_CALLBACK_BASE_URL" in err
 
 
+@pytest.mark.check
 def test_a_bus_that_the_environment_names_has_no_port_of_ours(tmp_path: Path) -> None:
     environ = {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.example"}
     code, out, err = refused(tmp_path, "up", "--bus-port", "0", **environ)
@@ -260,6 +270,7 @@ def test_a_bus_that_the_environment_names_has_no_port_of_ours(tmp_path: Path) ->
     assert "--bus-port" in err
 
 
+@pytest.mark.check
 def test_ports_of_temporal_are_for_a_server_of_our_own(shell: Shell) -> None:
     run = shell("up", "--temporal-ui-port", "0")
     assert (run.code, run.out) == (2, "")

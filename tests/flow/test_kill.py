@@ -13,6 +13,8 @@ from lucius_cli.demo.stack import Stack
 from tests.flow.flow import PROMPTS, Flow, Job, running
 from tests.sdk.process.yard import open_yard
 
+pytestmark = pytest.mark.check
+
 LOCK = timedelta(seconds=6)
 
 

@@ -11,6 +11,8 @@ import pytest
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import SIS, Flow, Job, connected, states, step
 
+pytestmark = pytest.mark.check
+
 PAYLOAD = {"ocr": {}, "embedding": {}, "sis": SIS}
 
 

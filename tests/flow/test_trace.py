@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from lucius_cli.demo.places import Places
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import SIS, running
 from tests.observability.test_tracing import receiving
+
+pytestmark = pytest.mark.check
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"

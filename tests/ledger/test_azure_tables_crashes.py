@@ -26,6 +26,8 @@ from tests.ledger.tables_stage import (
 from tests.ledger.test_tables_commits import committing
 from tests.ledger.test_tables_creation import ONE, created, submit_again
 
+pytestmark = pytest.mark.check
+
 
 @pytest.fixture
 async def account(azure_storage: Azurite) -> AsyncIterator[Account]:

