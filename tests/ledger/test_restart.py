@@ -1,9 +1,14 @@
 """What a ledger said is durable: a process that starts anew finds all of it."""
 
+from pathlib import Path
+
+import pytest
+
 from lucius_contract.states import OutboxState, StepState
 from lucius_orchestrator.domain.events import RetryDue
 from lucius_orchestrator.ports.ledger import Created, DirectiveStatus, JobQuery, Ledger, Limits
-from tests.ledger.backends import Backend
+from tests import sqlite_syncs
+from tests.ledger.backends import Backend, Clock, SqliteBackend
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Story, World
 from tests.ledger.test_dead_letters import UNREADABLE
 from tests.ledger.view import job_ids, view
@@ -107,3 +112,16 @@ async def test_what_was_removed_stays_removed(backend: Backend, world: World) ->
     assert await after.load(job.job_id) is None
     assert await after.find(TENANT, "key:a") is None
     assert await job_ids(after) == []
+
+
+async def test_what_a_sqlite_ledger_answered_survives_a_loss_of_power(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every connection commits and closes with a write-ahead log and `synchronous = FULL`: NORMAL
+    would lose the last commits. See `sqlite_syncs`."""
+    moments = sqlite_syncs.watched(monkeypatch)
+    backend = SqliteBackend(clock, tmp_path)
+    await backend.start()
+    await a_busy_ledger(World(backend.ledger, clock))
+    await backend.stop()
+    assert moments == sqlite_syncs.ALL_SYNCED

@@ -1,4 +1,4 @@
-"""Several may begin with one new file."""
+"""Several may begin with one new file, and no commit to it is lost with the power."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from lucius_outbox.sqlite.journal import use_wal
+from tests import sqlite_syncs
+from tests.outbox.backends import SqliteBackend, commit, message
 
 LONG = timedelta(seconds=30)
 
@@ -78,3 +80,18 @@ def test_what_waiting_does_not_mend_is_told_at_once(path: Path) -> None:
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
         use_wal(connection, LONG)
+
+
+async def test_what_a_store_answered_survives_a_loss_of_power(
+    sqlite_backend: SqliteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store commits and closes with a write-ahead log and `synchronous = FULL`. With NORMAL the
+    last acknowledgements could be lost, and their messages would go out again. See `sqlite_syncs`.
+    """
+    await commit(sqlite_backend, message(1), message(2))
+    moments = sqlite_syncs.watched(monkeypatch)
+    async with sqlite_backend.store() as store:
+        first, second = await store.claim_batch(2, LONG)
+        await store.ack([first])
+        await store.release([second])
+    assert moments == sqlite_syncs.ALL_SYNCED

@@ -16,6 +16,7 @@ from lucius_artifacts.catalogue.sqlite.line import Line
 from lucius_artifacts.errors import Unavailable
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_outbox.sqlite.times import microseconds
+from tests import sqlite_syncs
 from tests.artifacts import rows
 from tests.artifacts.catalogue import plans
 from tests.artifacts.catalogue.asking import ask, put
@@ -78,6 +79,19 @@ async def test_a_file_is_written_ahead_and_closed_for_good(sqlite_backend: Sqlit
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     await sqlite_backend.catalogue.close()
     assert [path.name for path in sqlite_backend.path.parent.iterdir()] == ["catalogue.db"]
+
+
+async def test_what_was_changed_survives_a_loss_of_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both connections commit and close with a write-ahead log and `synchronous = FULL`: NORMAL
+    would lose the last commits. See `sqlite_syncs`."""
+    moments = sqlite_syncs.watched(monkeypatch)
+    catalogue = await SqliteCatalogue.open(tmp_path / "catalogue.db")
+    await put(catalogue, rows.upload())
+    assert await ask(catalogue).upload("up_1") == rows.upload()
+    await catalogue.close()
+    assert moments == sqlite_syncs.ALL_SYNCED
 
 
 async def test_a_path_that_is_no_database_is_named_so(tmp_path: Path) -> None:

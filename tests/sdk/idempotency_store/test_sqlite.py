@@ -24,6 +24,7 @@ from lucius_sdk.idempotency_store import (
 from lucius_sdk.idempotency_store.sqlite import SqliteStore
 from lucius_sdk.idempotency_store.sqlite.file import SqliteFile
 from lucius_sdk.testing.clock import FakeClock
+from tests import sqlite_syncs
 from tests.sdk.idempotency_store.steps import KEY, key, record
 
 ROOT = Path(__file__).parents[3]
@@ -273,17 +274,16 @@ async def test_a_folder_that_cannot_be_made_is_unavailable_until_it_can(tmp_path
     await store.close()
 
 
-async def test_every_commit_waits_for_the_disk(path: Path) -> None:
+async def test_what_was_answered_survives_a_loss_of_power(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store commits and closes with a write-ahead log and `synchronous = FULL`: NORMAL would
+    lose the last commits. See `sqlite_syncs`."""
+    moments = sqlite_syncs.watched(monkeypatch)
     store = SqliteStore(path)
-    assert await store._ask(_settings) == ("wal", 2)
+    await store.write(KEY, record(), None)
     await store.close()
-
-
-def _settings(file: SqliteFile) -> tuple[str, int]:
-    with file._connected() as connection:
-        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-        (level,) = connection.execute("PRAGMA synchronous").fetchone()
-    return mode, level
+    assert moments == sqlite_syncs.ALL_SYNCED
 
 
 async def test_no_thread_is_left_when_it_is_closed(path: Path) -> None:
