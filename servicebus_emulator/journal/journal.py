@@ -32,12 +32,16 @@ class Journal:
     def __init__(
         self, folder: Path, *, fsync: bool = False, compaction_floor: int = COMPACTION_FLOOR
     ) -> None:
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(folder)
         self._file = folder / "journal"
         self._fresh = folder / "journal.new"
         self._fresh.unlink(missing_ok=True)  # of a compaction that did not come to its end
         self._descriptor = os.open(self._file, _FLAGS, _MODE)
+        if fsync:
+            for named in (self._file, *missing):
+                _sync_folder(named.parent)
         self._fsync = fsync
         self._encoder = Encoder()
         self._pending: list[Record] = []

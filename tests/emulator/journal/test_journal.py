@@ -1,10 +1,12 @@
 """A folder that keeps what was flushed."""
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -46,6 +48,38 @@ def write(folder: Path, *groups: list[Record]) -> list[int]:
 
 def file_of(folder: Path) -> Path:
     return folder / "journal"
+
+
+class Disk:
+    """What survives a loss of power: a test cannot cause one, but it can see what was synced.
+    `steps` are the files and folders that were synced or replaced, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.steps: list[tuple[str, int]] = []
+        self._sizes: dict[int, int] = {}
+        self._fsync, self._replace = os.fsync, os.replace
+        monkeypatch.setattr(os, "fsync", self._sync)
+        monkeypatch.setattr(os, "replace", self._move)
+
+    def has_all_of(self, path: Path) -> bool:
+        found = path.stat()
+        return self._sizes.get(found.st_ino) == found.st_size
+
+    def _sync(self, descriptor: int) -> None:
+        self._fsync(descriptor)
+        found = os.fstat(descriptor)
+        self._sizes[found.st_ino] = found.st_size
+        self.steps.append(("synced", found.st_ino))
+
+    def _move(self, source: Path, target: Path) -> None:
+        assert self.has_all_of(source)
+        self._replace(source, target)
+        self.steps.append(("replaced", target.stat().st_ino))
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
 
 
 @contextmanager
@@ -109,6 +143,47 @@ def test_with_fsync_the_same_is_kept(tmp_path: Path) -> None:
     journal.flush()
     journal.close()
     assert kept(tmp_path) == [number(1)]
+
+
+def test_with_fsync_the_disk_has_all_of_it_when_a_flush_returns(tmp_path: Path, disk: Disk) -> None:
+    """The emulator answers after the flush: what it acknowledged survives a loss of power."""
+    journal = Journal(tmp_path, fsync=True)
+    for value in range(3):
+        journal.record(number(value))
+        journal.flush()
+        assert disk.has_all_of(file_of(tmp_path))
+    journal.record(number(3))
+    journal.close()
+    assert disk.has_all_of(file_of(tmp_path))
+
+
+def test_with_fsync_a_new_journal_keeps_its_name_and_those_of_its_folders(
+    tmp_path: Path, disk: Disk
+) -> None:
+    folder = tmp_path / "not" / "there"
+    Journal(folder, fsync=True).close()
+    for named_in in (folder, tmp_path / "not", tmp_path):
+        assert ("synced", named_in.stat().st_ino) in disk.steps
+
+
+def test_with_fsync_a_group_that_cannot_be_synced_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> NoReturn:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    journal = Journal(tmp_path, fsync=True)
+    journal.record(number(1))
+    journal.flush()
+    size = file_of(tmp_path).stat().st_size
+    journal.record(number(2))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fail)
+        with pytest.raises(JournalUnwritable, match="Input/output error"):
+            journal.flush()
+    assert file_of(tmp_path).stat().st_size == size
+    journal.close()
+    assert kept(tmp_path) == [number(1), number(2)]
 
 
 def test_every_cut_of_the_last_group_is_cut_off(tmp_path: Path) -> None:
@@ -227,6 +302,22 @@ def test_compaction_leaves_the_records_that_are_given(tmp_path: Path) -> None:
     journal.record(number(51))
     journal.close()
     assert kept(tmp_path) == [number(50), number(51)]
+
+
+def test_a_compacted_file_is_on_the_disk_before_it_takes_the_place_of_the_other(
+    tmp_path: Path, disk: Disk
+) -> None:
+    """Also without `fsync`: a loss of power must not take what was kept long before."""
+    journal = Journal(tmp_path)
+    journal.record(number(1))
+    journal.compact([number(1)])
+    file = file_of(tmp_path).stat().st_ino
+    assert disk.steps == [
+        ("synced", file),
+        ("replaced", file),
+        ("synced", tmp_path.stat().st_ino),
+    ]
+    journal.close()
 
 
 def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
