@@ -17,7 +17,7 @@ from lucius_orchestrator.domain.decision import NOTHING, Decision, OutboxKind, O
 from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.engine.telemetry import SWEEPER_ACTIONS, SWEEPER_FAILURES
 from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
-from lucius_orchestrator.ports.ledger import LedgerUnavailable, Repair
+from lucius_orchestrator.ports.ledger import DirectiveStatus, LedgerUnavailable, Repair
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from lucius_orchestrator.sweepers.cancelling import Cancelling
 from lucius_orchestrator.sweepers.due_retries import DueRetries
@@ -42,6 +42,7 @@ from tests.engine.plane import (
     result,
     turns,
 )
+from tests.ledger.backends import SqliteBackend
 from tests.ledger.view import LATER
 
 RETRY = ResultStatus.FAILED_RETRY
@@ -557,6 +558,29 @@ async def test_a_job_that_has_not_ended_is_never_removed(plane: Plane) -> None:
     assert (await plane.job(directive.job_id)).state is JobState.PAUSING
 
 
+async def just_ended(plane: Plane) -> str:
+    return (await plane.succeeded()).job_id
+
+
+async def reopened_by_damage(plane: Plane) -> str:
+    """A job that works, though it says when it ended."""
+    job_id = await silent(plane)
+    await changed_by_hand(plane, job_id, job={"completed_at": plane.clock.now})
+    plane.later(2 * KEPT)
+    return job_id
+
+
+@pytest.mark.parametrize("arrange", [silent, just_ended, reopened_by_damage])
+async def test_a_job_that_the_index_names_by_mistake_is_kept(
+    plane: Plane, arrange: Callable[[Plane], Awaitable[str]]
+) -> None:
+    job_id = await arrange(plane)
+    before = await plane.stored(job_id)
+    plane.detour.answers["ended"] = [job_id]
+    assert await plane.sweep(Retention) == 0
+    assert await plane.stored(job_id) == before
+
+
 async def test_a_job_that_gets_a_reply_while_it_is_removed_is_removed_in_the_next_round(
     plane: Plane,
 ) -> None:
@@ -578,6 +602,20 @@ async def test_a_directive_that_was_pruned_long_ago_is_not_missed(plane: Plane) 
     await plane.sweep(Retention)
     assert plane.detour.calls["prune"] == 1
     assert (await plane.reply(result(directive))).verdict is Verdict.APPLIED
+
+
+async def test_a_directive_that_went_out_is_kept_for_a_day(plane: Plane) -> None:
+    """Its outbox row; a ledger that has rows of its own for a job keeps it as long as the job."""
+    job_id = (await plane.working(request(one_step(lease=timedelta(hours=30))))).job_id
+    waiting = await plane.submit(request(idempotency_key="k-1"))
+    plane.later(days=1)
+    await plane.sweep(Retention)
+    assert await plane.row(job_id) == DirectiveStatus(OutboxState.SENT, claimable=False)
+    plane.later(MOMENT)
+    await plane.sweep(Retention)
+    has_an_outbox = isinstance(plane.backend, SqliteBackend)
+    assert (await plane.row(job_id) is None) is has_an_outbox
+    assert await plane.row(waiting) == DirectiveStatus(OutboxState.PENDING, claimable=True)
 
 
 async def test_what_the_ledger_mended_is_reported(

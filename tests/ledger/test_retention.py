@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lucius_contract.states import JobState
+from lucius_contract.states import JobState, OutboxState
 from lucius_orchestrator.domain.events import AckReceived
 from lucius_orchestrator.domain.timers import TimerKind
 from lucius_orchestrator.ports.ledger import Conflict, Created, Found, Ledger
@@ -193,3 +193,25 @@ async def test_pruning_keeps_to_its_limit_and_to_its_moment(ledger: Ledger, worl
         await job.sent(claim)
     assert await ledger.prune(jobs[0].job.created_at, MANY) == 0
     assert await ledger.prune(LATER, 2) <= 2
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"], indirect=True)
+async def test_pruning_deletes_all_that_ended_before_its_moment_and_nothing_else(
+    ledger: Ledger, world: World
+) -> None:
+    """Where the outbox is a table beside the jobs, which would grow for as long as jobs are kept.
+    Elsewhere a directive is one of its job's rows."""
+    sent, failed, late, waiting = await world.create_many(4)
+    claims = {claim.job_id: claim for claim in await world.claim()}
+    await sent.sent(claims[sent.job_id])
+    await failed.unpublishable(claims[failed.job_id])
+    world.clock.advance(microseconds=1)
+    moment = world.clock.now
+    await late.sent(claims[late.job_id])
+    await ledger.release([claims[waiting.job_id]])
+    world.clock.advance(hours=1)
+    assert await ledger.prune(moment, MANY) == 2
+    left = [await ledger.directive(job.job_id, "step_01", 1) for job in (sent, failed)]
+    assert left == [None, None]
+    kept = [await ledger.directive(job.job_id, "step_01", 1) for job in (late, waiting)]
+    assert [status and status.state for status in kept] == [OutboxState.SENT, OutboxState.PENDING]

@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -608,6 +609,22 @@ async def test_housekeeping_sweeps_and_prunes(
     async with Dispatcher(store, Recorder(), SLOW_POLL):
         await until(lambda: _logged(caplog, "outbox.pruned"))
     assert await statuses(backend) == {"dead"}
+
+
+async def test_housekeeping_keeps_delivered_rows_for_as_long_as_it_is_told_to(
+    backend: Backend, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    store = backend.store(clock)
+    for key in ("old", "young"):
+        clock.advance(hours=1)
+        await commit(backend, message(dedupe_key=key))
+        await store.ack(await store.claim_batch(1, timedelta(seconds=1)))
+    settings = replace(SLOW_POLL, retention=timedelta(hours=1))
+    clock.advance(hours=1)
+    async with Dispatcher(store, Recorder(), settings):
+        await until(lambda: _logged(caplog, "outbox.pruned"))
+    assert [row["dedupe_key"] for row in await backend.rows()] == ["young"]
 
 
 async def test_without_retention_nothing_is_pruned(backend: Backend, clock: Clock) -> None:
