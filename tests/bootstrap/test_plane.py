@@ -1,14 +1,21 @@
 """The parts together: what a client, a service and an operator see of one process."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from lucius_contract.messages import Directive
 from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
+from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.bootstrap.plane import ControlPlane
-from tests.bootstrap.planes import OCR, client, next_directive, plane, reply
+from tests.bootstrap.planes import DEADLINE, OCR, client, next_directive, plane, reply
+from tests.ledger.backends import Clock
+from tests.ledger.jobs import Story, World
 
 
 async def callback(made: ControlPlane, directive: Directive, kind: str, **said: object) -> int:
@@ -59,6 +66,39 @@ async def test_a_token_is_known_again_after_a_restart(tmp_path: Path) -> None:
         directive = await next_directive(made)
     async with plane(tmp_path) as made:
         assert await callback(made, directive, "ack", status="ACKED") == 200
+
+
+@asynccontextmanager
+async def two_days_ago(folder: Path) -> AsyncIterator[tuple[SqliteLedger, Story]]:
+    """A ledger in which a job succeeded then, open beside the control plane."""
+    (folder / "data").mkdir()
+    clock = Clock()
+    clock.now = datetime.now(UTC) - timedelta(days=2)
+    ledger = await SqliteLedger.open(folder / "data" / "ledger.db", clock=clock)
+    world = World(ledger, clock)
+    job = await world.create()
+    await job.sent(await world.claim_one())
+    yield ledger, await job.succeeds()
+    await ledger.close()
+
+
+async def test_a_job_is_removed_after_the_days_that_are_set(tmp_path: Path) -> None:
+    async with (
+        two_days_ago(tmp_path) as (_, job),
+        plane(tmp_path, LUCIUS_RETENTION_DAYS="1") as made,
+        client(made) as http,
+        asyncio.timeout(DEADLINE),
+    ):
+        while (await http.get(f"/v1/jobs/{job.job_id}")).status_code != 404:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_directive_that_went_out_is_not_kept_as_long_as_its_job(tmp_path: Path) -> None:
+    async with two_days_ago(tmp_path) as (ledger, job):
+        async with plane(tmp_path, LUCIUS_RETENTION_DAYS="30"), asyncio.timeout(DEADLINE):
+            while await ledger.directive(job.job_id, "step_01", 1) is not None:
+                await asyncio.sleep(0.02)
+        assert await ledger.load(job.job_id) == job.stored
 
 
 async def test_directives_say_where_replies_go(tmp_path: Path) -> None:
