@@ -13,7 +13,7 @@ from lucius_orchestrator.domain.workflow import TimerName
 from lucius_orchestrator.invoker.desk import DeskSettings
 from tests.api.stage import code
 from tests.engine.plane import Plane, ack, request, result
-from tests.invoker.stage import LEASE, InvokerStage, attempt, identity
+from tests.invoker.stage import KEY, LEASE, InvokerStage, attempt, identity
 
 OTHER_LEASE = "2" * 32
 
@@ -271,7 +271,10 @@ async def test_another_tenant_has_no_such_job(stage: InvokerStage) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "JOB_NOT_FOUND")
 
 
-@pytest.mark.parametrize("key", [None, "wrong" * 8, ""])
+NEARLY = [KEY[:-1], KEY[:1], KEY + "k", KEY.upper(), "other" * 7, "other" * 9]
+
+
+@pytest.mark.parametrize("key", [None, "wrong" * 8, "", *NEARLY])
 async def test_nobody_is_served_without_the_invokers_own_credential(
     stage: InvokerStage, key: str | None
 ) -> None:

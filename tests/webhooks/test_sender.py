@@ -1,5 +1,6 @@
 """One try: to whom a webhook goes, and what is made of the answer."""
 
+import asyncio
 import gzip
 import json
 import traceback
@@ -22,6 +23,7 @@ from lucius_orchestrator.webhooks.sender import (
 from lucius_outbox import Undeliverable
 from tests.ledger.backends import Clock
 from tests.webhooks.receiver import (
+    DEADLINE,
     HOST,
     KEY,
     LOOPBACK,
@@ -217,18 +219,69 @@ async def unfinished(request: web.Request) -> web.StreamResponse:
     return await never(request)
 
 
+async def dripping(request: web.Request) -> web.StreamResponse:
+    """Never silent for long."""
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    while True:
+        await answer.write(b"x")
+        await asyncio.sleep(0.01)
+
+
+async def one_byte_too_long(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    await answer.write(bytes(ANSWER_LIMIT + 1))
+    return await never(request)
+
+
 async def packed(_: web.Request) -> web.StreamResponse:
     bomb = gzip.compress(bytes(100 * ANSWER_LIMIT))
     return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
 
-@pytest.mark.parametrize("answer", [endless, unfinished, packed])
+@pytest.mark.parametrize("answer", [endless, unfinished, dripping, packed])
 async def test_the_status_counts_whatever_comes_after_it(
     receiver: Receiver, trust: Certificate, answer: Any
 ) -> None:
     receiver.answers.append(answer)
-    async with sender_of(receiver, trust, timeout=timedelta(seconds=1)) as sender:
+    async with (
+        asyncio.timeout(DEADLINE),
+        sender_of(receiver, trust, timeout=timedelta(seconds=1)) as sender,
+    ):
         await sender.send(webhook(receiver.url()))
+
+
+async def test_of_an_answer_no_more_is_read_than_the_limit(
+    receiver: Receiver, trust: Certificate
+) -> None:
+    """Whoever reads on waits for the timeout."""
+    receiver.answers.append(one_byte_too_long)
+    async with (
+        asyncio.timeout(DEADLINE),
+        sender_of(receiver, trust, timeout=timedelta(hours=1)) as sender,
+    ):
+        await sender.send(webhook(receiver.url()))
+
+
+async def test_a_compressed_answer_is_not_decompressed(
+    receiver: Receiver, trust: Certificate
+) -> None:
+    """As it came it is short enough to be read to its end, so that the connection is kept; it is
+    far too long when it is decompressed."""
+    connections = []
+
+    async def bomb(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        connections.append(request.transport.get_extra_info("peername"))
+        return await packed(request)
+
+    receiver.answers.extend([bomb, bomb])
+    async with sender_of(receiver, trust) as sender:
+        await sender.send(webhook(receiver.url()))
+        await sender.send(webhook(receiver.url()))
+    assert len(connections) == 2
+    assert len(set(connections)) == 1
 
 
 @pytest.mark.parametrize("answer", [status(500), status(404), hang_up])
