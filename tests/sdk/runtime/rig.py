@@ -22,6 +22,7 @@ from lucius_contract.routing import (
 from lucius_sdk import Service, StepContext
 from lucius_sdk.clock import Clock
 from lucius_sdk.idempotency_store import MemoryStore
+from lucius_sdk.metrics import StepMetrics
 from lucius_sdk.replies.bus import BusReplies
 from lucius_sdk.replies.routing import Replies
 from lucius_sdk.runtime.runtime import Limits, ServiceRuntime
@@ -104,6 +105,7 @@ class Rig:
 
     async def start(self, concurrency: int = 4, **options: Any) -> ServiceRuntime:
         clock: Clock = options.pop("clock", self.clock)
+        metrics: StepMetrics | None = options.pop("metrics", None)
         runtime = ServiceRuntime(
             options.pop("service", None) or self.service(),
             NAME,
@@ -112,6 +114,7 @@ class Rig:
             Replies(self.replies, BusReplies(self.bus)),
             self.storages,
             Limits(concurrency=concurrency, **options),
+            metrics=metrics,
             clock=clock,
             chance=lambda: 0.5,
         )
@@ -183,6 +186,9 @@ class Rig:
     def on_bus(self) -> int:
         counts = (self.bus.counts(directive_topic(lane), NAME) for lane in range(LANES))
         return sum(count.active + count.locked for count in counts)
+
+    def locked(self) -> int:
+        return sum(self.bus.counts(directive_topic(lane), NAME).locked for lane in range(LANES))
 
     def dead(self) -> int:
         return sum(self.bus.counts(directive_topic(lane), NAME).dead for lane in range(LANES))

@@ -1,6 +1,7 @@
 """What a running service does when something around it fails."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from lucius_contract.routing import directive_topic, lane_of
 from lucius_sdk import Service, StepContext
 from lucius_sdk.clock import SystemClock
 from lucius_sdk.idempotency_store import ClaimState, Record, StepKey, StoreUnusable
+from lucius_sdk.metrics import NoMetrics
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
@@ -60,6 +62,44 @@ async def test_a_result_that_nobody_ever_answers_holds_up_no_other(rig: Rig) -> 
     await rig.advance(60)
     (result,) = await rig.results()
     assert result.job_id == "job_2"
+
+
+async def test_an_adopted_result_stays_with_one_instance_for_as_long_as_it_takes(
+    rig: Rig,
+) -> None:
+    await kill_before_it_reports(rig)
+    await rig.start()
+    await rig.start()
+    await turns(50)
+    await stays_claimed(rig)
+
+
+async def test_so_does_a_result_that_was_stored_by_another_and_came_with_its_message(
+    rig: Rig,
+) -> None:
+    rig.replies.answering = lambda reply: APPLIED if isinstance(reply, Ack) else away(reply)
+    doomed = await rig.start()
+    await rig.send(rig.directive())
+    await until_stored(rig, ClaimState.COMPLETED)
+    await rig.kill(doomed)
+    await rig.start()
+    await rig.start()
+    await rig.advance(LOCK + 5)
+    await stays_claimed(rig)
+
+
+async def stays_claimed(rig: Rig) -> None:
+    """By whoever has it now, while the orchestrator is away for minutes."""
+    for _ in range(5 * LOCK):
+        await rig.advance(1)
+        stored = await rig.store.read(KEY)
+        assert stored is not None
+        assert stored.record.epoch == 2
+        assert stored.record.until - rig.clock.now() > timedelta(seconds=LOCK / 4)
+    rig.replies.answering = lambda _: APPLIED
+    await rig.advance(60)
+    await until_stored(rig, ClaimState.REPORTED)
+    assert len(rig.replies.results) == 1
 
 
 async def kill_before_it_reports(rig: Rig) -> None:
@@ -161,6 +201,31 @@ async def test_work_goes_on_when_its_lock_is_lost_and_takes_the_message_again(ri
     await rig.settled()
     assert rig.runs["job_1", 1] == 1
     assert len(rig.replies.results) == 1
+
+
+async def test_a_lock_that_ran_out_while_the_bus_was_away_is_lost_and_not_renewed_again(
+    rig: Rig,
+) -> None:
+    renewals = Renewals()
+    rig.workshop.hold()
+    await rig.start(metrics=renewals)
+    await rig.send(rig.directive())
+    await rig.until(lambda: rig.workshop.now == 1)
+    rig.bus.go_away()
+    await rig.advance(LOCK + 1)
+    failed = renewals.counts["failed"]
+    assert renewals.counts == {"failed": failed, "lost": 1}
+    await rig.advance(LOCK)
+    assert renewals.counts == {"failed": failed, "lost": 1}
+    rig.bus.come_back()
+
+
+class Renewals(NoMetrics):
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def renewal(self, outcome: str) -> None:
+        self.counts[outcome] += 1
 
 
 async def test_while_the_store_is_away_nothing_is_run_and_nothing_is_lost(rig: Rig) -> None:

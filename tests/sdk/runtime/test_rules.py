@@ -5,7 +5,7 @@ The same rules are checked from outside, on any service, by the conformance suit
 
 import asyncio
 import hashlib
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,11 @@ from lucius_contract.messages import Ack, FailureClass, Reply, ResultStatus
 from lucius_contract.routing import directive_topic
 from lucius_sdk import StepContext
 from lucius_sdk.idempotency_store import ClaimState, StepKey
+from lucius_sdk.metrics import NoMetrics
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
+from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
-from tests.sdk.runtime.rig import NAME, Payload, Rig, turns
+from tests.sdk.runtime.rig import DEADLINE, NAME, Payload, Rig, turns
 
 KEY = StepKey("job_1", "step_01")
 LOCK = 60
@@ -157,6 +159,40 @@ async def test_lc06_a_newer_attempt_ends_the_older_one(rig: Rig) -> None:
     assert [result.attempt_no for result in rig.replies.results] == [2]
 
 
+async def test_lc06_an_older_attempt_beside_a_newer_one_is_not_begun(rig: Rig) -> None:
+    """The store does not know the newer one yet, and would let the older one begin."""
+    await rig.start()
+    rig.store.go_away()
+    await rig.send(rig.directive(attempt_no=2))
+    await rig.until(lambda: rig.locked() == 1)
+    await turns(50)
+    rig.store.come_back()
+    await rig.send(rig.directive(attempt_no=1))
+    await rig.until(lambda: rig.on_bus() == 1)
+    await rig.advance(1)
+    await rig.results()
+    await rig.settled()
+    assert rig.runs == {("job_1", 2): 1}
+    assert {reply.attempt_no for reply in rig.replies.replies} == {2}
+
+
+async def test_lc06_a_newer_attempt_ends_the_older_one_without_the_store(rig: Rig) -> None:
+    rig.workshop.hold()
+    await rig.start()
+    await rig.send(rig.directive(attempt_no=1))
+    await rig.until(lambda: rig.workshop.now == 1)
+    rig.store.go_away()
+    await rig.send(rig.directive(attempt_no=2))
+    await rig.until(lambda: rig.workshop.now == 0)
+    rig.store.come_back()
+    rig.workshop.let_go()
+    await rig.advance(1)
+    await rig.results()
+    await rig.settled()
+    assert rig.runs == {("job_1", 1): 1, ("job_1", 2): 1}
+    assert [result.attempt_no for result in rig.replies.results] == [2]
+
+
 async def test_lc06_a_newer_attempt_elsewhere_ends_the_older_one(rig: Rig) -> None:
     """The first instance learns of it when it wants to store its result."""
     rig.workshop.hold()
@@ -211,6 +247,43 @@ async def test_lc07_work_that_outlives_its_lease_has_no_result(rig: Rig) -> None
     rig.replies.answering = lambda _: APPLIED
     await rig.advance(120)
     assert not rig.replies.results
+
+
+async def test_lc07_a_clock_that_is_set_back_gives_a_late_result_no_more_time(rig: Rig) -> None:
+    """The handler ends between two looks at the deadline. By the wall clock, which is all that the
+    store knows, there would be time left."""
+    clock = WallClockSetLater(rig.clock)
+    rig.workshop.hold()
+    await rig.start(clock=clock)
+    ends = rig.clock.now() + timedelta(seconds=900.05)
+    await rig.send(rig.directive(lease_expires_at=ends.isoformat()))
+    await rig.until(lambda: rig.workshop.now == 1)
+    await rig.advance(900, step=10)
+    clock.set_by = timedelta(seconds=-10)
+    await rig.advance(2)  # the skew of clocks
+    assert rig.workshop.now == 1
+    rig.clock.advance(0.08)
+    rig.workshop.let_go()
+    await rig.settled()
+    stored = await rig.store.read(KEY)
+    assert stored is not None
+    assert stored.record.result is None
+    await rig.advance(120)
+    assert not rig.replies.results
+
+
+class WallClockSetLater:
+    """The clock of the others, until somebody sets its wall time."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.set_by = timedelta(0)
+        self._clock = clock
+        self.monotonic = clock.monotonic
+        self.call_later = clock.call_later
+        self.sleep = clock.sleep
+
+    def now(self) -> datetime:
+        return self._clock.now() + self.set_by
 
 
 async def test_lc08_a_stale_attempt_is_not_worked_on(rig: Rig) -> None:
@@ -424,6 +497,55 @@ async def test_lc18_what_does_not_finish_is_released_to_another(rig: Rig) -> Non
     (result,) = await rig.results()
     assert rig.clock.monotonic() == before
     assert result.artifacts[0].uri.endswith("/test/1/~2/output.txt")
+
+
+async def test_lc18_work_is_given_back_before_the_grace_time_is_over(rig: Rig) -> None:
+    """It has most of the time to finish, and there is some left to give it back."""
+    rig.workshop.hold()
+    runtime = await rig.start()
+    await rig.send(rig.directive())
+    await rig.until(lambda: rig.workshop.now == 1)
+    stopping = asyncio.create_task(runtime.stop(10))
+    await rig.advance(7)
+    assert rig.workshop.now == 1
+    assert rig.locked() == 1
+    await rig.advance(2)
+    await rig.until(lambda: rig.locked() == 0)
+    stored = await rig.store.read(KEY)
+    assert stored is not None
+    assert stored.record.owner is None
+    await stopping
+    rig.instances.clear()
+    assert rig.on_bus() == 1
+
+
+async def test_lc18_a_step_that_waits_for_another_instance_is_given_back_at_once(
+    rig: Rig,
+) -> None:
+    """No time passes."""
+    rig.workshop.hold()
+    await rig.start(concurrency=1)
+    await rig.send(rig.directive())
+    await rig.until(lambda: rig.workshop.now == 1)
+    waiting = Waiting()
+    second = await rig.start(concurrency=1, metrics=waiting)
+    await rig.send(rig.directive())
+    await rig.until(lambda: waiting.now == 1)
+    async with asyncio.timeout(DEADLINE):
+        assert await second.stop(10)
+    rig.instances.remove(second)
+    assert (rig.on_bus(), rig.locked()) == (2, 1)
+    rig.workshop.let_go()
+    await rig.settled()
+    assert rig.runs == {("job_1", 1): 1}
+
+
+class Waiting(NoMetrics):
+    def __init__(self) -> None:
+        self.now = 0
+
+    def waiting(self, delta: int) -> None:
+        self.now += delta
 
 
 async def test_lc18_a_result_that_could_not_be_sent_is_left_to_another(rig: Rig) -> None:
