@@ -45,10 +45,9 @@ class Desk:
             step.stop(reason)
 
     def stop_waiting(self, reason: StopReason) -> None:
-        """Only those that wait for another instance."""
+        """Only those that wait for another instance or for a slot, now or later."""
         for step in filter(None, self._tasks.values()):
-            if step.is_waiting:
-                step.stop(reason)
+            step.stop_waiting(reason)
 
     async def ended(self) -> None:
         """Wait until every step is settled."""

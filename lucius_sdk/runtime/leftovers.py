@@ -34,6 +34,7 @@ class Leftovers:
         self._parts = parts
         self._store = store
         self._interruptions: dict[StepKey, Interruption] = {}
+        self._reports: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
     async def run(self) -> None:
@@ -41,7 +42,9 @@ class Leftovers:
             while not self._is_stopped:
                 for key in await self._found():
                     self._interruptions[key] = Interruption()
-                    reporting.create_task(self._report(key))
+                    sending = reporting.create_task(self._report(key))
+                    self._reports.add(sending)
+                    sending.add_done_callback(self._reports.discard)
                 await self._parts.clock.sleep(PAUSE)
 
     def stop(self) -> None:
@@ -49,12 +52,19 @@ class Leftovers:
         for interruption in self._interruptions.values():
             interruption.stop(StopReason.SHUTTING_DOWN)
 
+    async def ended(self) -> None:
+        """Wait until what was adopted is reported or, after `stop`, released."""
+        while self._reports:
+            await asyncio.wait(self._reports)
+
     async def _found(self) -> list[StepKey]:
         before = self._parts.clock.now() - timedelta(seconds=self._parts.skew)
         try:
             keys = await self._store.lapsed_results(before, _AT_ONCE)
         except StoreError as error:
             _log.warning("store.unavailable", extra={"error": str(error)})
+            return []
+        if self._is_stopped:
             return []
         return [key for key in keys if key not in self._interruptions]
 

@@ -30,16 +30,16 @@ class Slot:
 
     def __init__(self, slots: Slots, *, is_held: bool) -> None:
         self._slots = slots
-        self._is_held = is_held
+        self.is_held = is_held
 
     async def take(self) -> None:
-        if not self._is_held:
+        if not self.is_held:
             await self._slots.take()
-            self._is_held = True
+            self.is_held = True
 
     def free(self, seconds: float = 0.0) -> None:
-        if self._is_held:
-            self._is_held = False
+        if self.is_held:
+            self.is_held = False
             self._slots.free(seconds)
 
 

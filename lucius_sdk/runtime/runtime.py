@@ -125,9 +125,9 @@ class ServiceRuntime:
         await self._consumer.stop()
         self._leftovers.stop()
         self._desk.stop_waiting(StopReason.SHUTTING_DOWN)
-        if not await ends_within(self._clock, grace * _FINISHING, self._desk.ended()):
+        if not await ends_within(self._clock, grace * _FINISHING, self._ended()):
             self._desk.stop(StopReason.SHUTTING_DOWN)
-            await ends_within(self._clock, ends - self._clock.monotonic(), self._desk.ended())
+            await ends_within(self._clock, ends - self._clock.monotonic(), self._ended())
         await self._stop_sweeping()
         return await self._stop_hooks(max(ends - self._clock.monotonic(), 0.1))
 
@@ -136,6 +136,10 @@ class ServiceRuntime:
         await self._consumer.stop()
         await self._desk.abort()
         await self._stop_sweeping()
+
+    async def _ended(self) -> None:
+        await self._desk.ended()
+        await self._leftovers.ended()
 
     async def _stop_sweeping(self) -> None:
         if self._sweeping is not None:

@@ -12,6 +12,8 @@ between leaves both to the next one.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from lucius_bus.port import Delivery
@@ -73,13 +75,14 @@ class Step:
     def __init__(self, parts: Parts, directive: Directive, slot: Slot) -> None:
         self.directive = directive
         self.key = StepKey(directive.job_id, directive.step_id)
-        self.is_waiting = False
         self._parts = parts
         self._clock = parts.clock
         self._slot = slot
         self._locks = MessageLocks(parts.bus, parts.clock, parts.metrics, self._renew_claim)
         self._deadline = Deadline(parts.clock, directive.lease_expires_at, parts.skew)
         self._interruption = Interruption()
+        self._is_waiting = False
+        self._must_not_wait: StopReason | None = None
         self._claim: HeldClaim | None = None
         self._work: Work | None = None
         self._code: str | None = None
@@ -100,6 +103,12 @@ class Step:
             self._interruption.stop(reason)
         else:
             self._work.stop(reason)
+
+    def stop_waiting(self, reason: StopReason) -> None:
+        """Stop if it waits for another instance or for a slot, or as soon as it would."""
+        self._must_not_wait = reason
+        if self._is_waiting:
+            self.stop(reason)
 
     def visit(self, now: float) -> None:
         self._locks.visit(now)
@@ -168,13 +177,21 @@ class Step:
     async def _wait(self, until: datetime) -> None:
         """Whoever has it may be done long before its claim lapses, or may renew it."""
         left = (until - self._clock.now()).total_seconds() + self._parts.skew
-        self.is_waiting = True
+        with self._waiting():
+            await self._clock.sleep(min(max(left, _SHORTEST_WAIT), _LONGEST_WAIT))
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """There is nothing yet that could be finished."""
+        if self._must_not_wait is not None:
+            raise StepStopped(self._must_not_wait)
+        self._is_waiting = True
         self._parts.metrics.waiting(1)
         try:
             with self._interruption:
-                await self._clock.sleep(min(max(left, _SHORTEST_WAIT), _LONGEST_WAIT))
+                yield
         finally:
-            self.is_waiting = False
+            self._is_waiting = False
             self._parts.metrics.waiting(-1)
 
     async def _result(self, claim: HeldClaim, kind: ClaimKind) -> Result:
@@ -183,8 +200,10 @@ class Step:
             if kind is ClaimKind.CRASH_LOOP:
                 now = self._clock.now()
                 return messages.failed(directive, now, span.traceparent, _CRASH_LOOP)
-            with self._interruption:
-                await self._slot.take()
+            self._interruption.check()
+            if not self._slot.is_held:
+                with self._waiting():
+                    await self._slot.take()
             if self._deadline.has_passed:
                 raise StepStopped(StopReason.DEADLINE_PASSED)
             stop, slot, trace = self._interruption, self._slot, span.traceparent

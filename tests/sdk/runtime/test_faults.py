@@ -19,7 +19,7 @@ from lucius_sdk.metrics import NoMetrics
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
-from tests.sdk.runtime.rig import NAME, Payload, Rig, turns
+from tests.sdk.runtime.rig import DEADLINE, NAME, Payload, Rig, turns
 from tests.sdk.runtime.test_rules import LOCK, away, until_stored
 
 KEY = StepKey("job_1", "step_01")
@@ -86,6 +86,84 @@ async def test_so_does_a_result_that_was_stored_by_another_and_came_with_its_mes
     await rig.start()
     await rig.advance(LOCK + 5)
     await stays_claimed(rig)
+
+
+async def test_an_adopted_result_is_released_at_the_stop_also_if_the_store_is_slow(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stop waits for it, so that another instance takes the result over at once."""
+    write, asked, answers = rig.store.write, asyncio.Event(), asyncio.Event()
+
+    async def slow(key: StepKey, record: Record, expected: str | None) -> str:
+        asked.set()
+        await answers.wait()
+        return await write(key, record, expected)
+
+    await kill_before_it_reports(rig)
+    runtime = await rig.start()
+    await turns(50)
+    monkeypatch.setattr(rig.store, "write", slow)
+    stopping = asyncio.create_task(runtime.stop(10))
+    rig.instances.remove(runtime)
+    async with asyncio.timeout(DEADLINE):
+        await asked.wait()
+        await turns(50)
+        answers.set()
+        await stopping
+    stored = await rig.store.read(KEY)
+    assert stored is not None
+    assert (stored.record.epoch, stored.record.owner) == (2, None)
+
+
+async def test_no_result_is_adopted_after_the_stop(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stop comes while the store is looked through."""
+    lapsed, asked, answers = rig.store.lapsed_results, asyncio.Event(), asyncio.Event()
+
+    async def slow(before: datetime, limit: int) -> list[StepKey]:
+        asked.set()
+        await answers.wait()
+        return await lapsed(before, limit)
+
+    await kill_before_it_reports(rig)
+    rig.replies.answering = lambda reply: away(reply) if reply.job_id == "job_1" else APPLIED
+    rig.workshop.hold()
+    monkeypatch.setattr(rig.store, "lapsed_results", slow)
+    runtime = await rig.start()
+    await rig.send(rig.directive("job_2"))
+    await rig.until(lambda: rig.workshop.now == 1)
+    stopping = asyncio.create_task(runtime.stop(10))
+    rig.instances.remove(runtime)
+    async with asyncio.timeout(DEADLINE):
+        await asked.wait()
+        await turns(50)
+        answers.set()
+        await turns(50)
+        rig.workshop.let_go()
+        await stopping
+    stored = await rig.store.read(KEY)
+    assert stored is not None
+    assert stored.record.epoch == 1
+
+
+async def test_a_store_that_does_not_answer_holds_up_the_stop_for_no_longer_than_the_grace_time(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(key: StepKey, record: Record, expected: str | None) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    await kill_before_it_reports(rig)
+    runtime = await rig.start()
+    await turns(50)
+    monkeypatch.setattr(rig.store, "write", silent)
+    stopping = asyncio.create_task(runtime.stop(10))
+    rig.instances.remove(runtime)
+    await turns(50)
+    await rig.advance(10)
+    async with asyncio.timeout(DEADLINE):
+        await stopping
 
 
 async def stays_claimed(rig: Rig) -> None:

@@ -16,6 +16,7 @@ from lucius_contract.messages import Ack, FailureClass, Reply, ResultStatus
 from lucius_contract.routing import directive_topic
 from lucius_sdk import StepContext
 from lucius_sdk.idempotency_store import ClaimState, StepKey
+from lucius_sdk.idempotency_store.port import Stored
 from lucius_sdk.metrics import NoMetrics
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.testing import FakeClock
@@ -416,6 +417,8 @@ async def test_lc15_a_result_waits_for_an_orchestrator_that_is_down(rig: Rig) ->
     await rig.until(lambda: rig.runs["job_1", 1] == 1)
     await rig.send(rig.directive("job_2"))
     await rig.until(lambda: rig.runs["job_2", 1] == 1)
+    for job in ("job_1", "job_2"):
+        await until_stored(rig, ClaimState.COMPLETED, StepKey(job, "step_01"))
     await rig.advance(20 * 60, step=10)
     assert not rig.replies.results
     rig.replies.answering = lambda _: APPLIED
@@ -461,9 +464,9 @@ async def test_lc17_killed_before_reporting_the_stored_result_is_reported(rig: R
     assert len(rig.replies.results) == 1
 
 
-async def until_stored(rig: Rig, state: ClaimState) -> None:
+async def until_stored(rig: Rig, state: ClaimState, key: StepKey = KEY) -> None:
     while True:
-        stored = await rig.store.read(KEY)
+        stored = await rig.store.read(key)
         if stored is not None and stored.record.state is state:
             return
         await turns(1)
@@ -506,6 +509,7 @@ async def test_lc18_work_is_given_back_before_the_grace_time_is_over(rig: Rig) -
     await rig.send(rig.directive())
     await rig.until(lambda: rig.workshop.now == 1)
     stopping = asyncio.create_task(runtime.stop(10))
+    await turns(50)
     await rig.advance(7)
     assert rig.workshop.now == 1
     assert rig.locked() == 1
@@ -540,12 +544,84 @@ async def test_lc18_a_step_that_waits_for_another_instance_is_given_back_at_once
     assert rig.runs == {("job_1", 1): 1}
 
 
+async def test_lc18_a_step_that_waits_for_a_slot_is_given_back_at_once(rig: Rig) -> None:
+    """It is not begun when work that is finished frees a slot."""
+    rig.workshop.hold()
+    doomed = await rig.start(concurrency=1)
+    await rig.send(rig.directive("job_1"))
+    await rig.until(lambda: rig.workshop.now == 1)
+    waiting = Waiting()
+    second = await rig.start(concurrency=1, metrics=waiting)
+    await rig.send(rig.directive("job_1"))
+    await rig.until(lambda: waiting.now == 1)
+    await rig.send(rig.directive("job_2"))
+    await rig.until(lambda: rig.workshop.now == 2)
+    await rig.kill(doomed)
+    await rig.advance(LOCK + 10)
+    stored = await rig.store.read(KEY)
+    assert stored is not None
+    assert stored.record.epoch == 2
+    assert waiting.now == 1
+    stopping = asyncio.create_task(second.stop(10))
+    rig.instances.remove(second)
+    await rig.until(lambda: rig.locked() == 1)
+    rig.workshop.let_go()
+    async with asyncio.timeout(DEADLINE):
+        await stopping
+    assert rig.runs == {("job_1", 1): 1, ("job_2", 1): 1}
+    assert waiting.now == 0
+
+
+async def test_lc18_a_step_that_would_wait_is_given_back_as_soon_as_it_is_known(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stop comes while the store is asked whether somebody has it."""
+    rig.workshop.hold()
+    await rig.start(concurrency=1)
+    await rig.send(rig.directive())
+    await rig.until(lambda: rig.workshop.now == 1)
+    read, asked, answers = rig.store.read, asyncio.Event(), asyncio.Event()
+
+    async def slow(key: StepKey) -> Stored | None:
+        asked.set()
+        await answers.wait()
+        return await read(key)
+
+    monkeypatch.setattr(rig.store, "read", slow)
+    second = await rig.start(concurrency=1)
+    await rig.send(rig.directive())
+    async with asyncio.timeout(DEADLINE):
+        await asked.wait()
+        stopping = asyncio.create_task(second.stop(10))
+        rig.instances.remove(second)
+        await turns(50)
+        answers.set()
+        await stopping
+    assert (rig.on_bus(), rig.locked()) == (2, 1)
+
+
 class Waiting(NoMetrics):
     def __init__(self) -> None:
         self.now = 0
 
     def waiting(self, delta: int) -> None:
         self.now += delta
+
+
+async def test_lc18_a_result_is_tried_again_within_the_grace_time(rig: Rig) -> None:
+    rig.replies.answering = lambda reply: APPLIED if isinstance(reply, Ack) else away(reply)
+    runtime = await rig.start()
+    await rig.send(rig.directive())
+    await until_stored(rig, ClaimState.COMPLETED)
+    stopping = asyncio.create_task(runtime.stop(10))
+    rig.instances.remove(runtime)
+    await turns(50)
+    rig.replies.answering = lambda _: APPLIED
+    await rig.advance(5)
+    async with asyncio.timeout(DEADLINE):
+        await stopping
+    assert len(rig.replies.results) == 1
+    assert rig.on_bus() == 0
 
 
 async def test_lc18_a_result_that_could_not_be_sent_is_left_to_another(rig: Rig) -> None:
