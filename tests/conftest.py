@@ -1,6 +1,7 @@
 """What all tests share.
 
-Hypothesis has the same examples at every CI run, fresh ones on a developer's machine.
+Hypothesis has the same examples at every run of `make test` and `make check`, fresh ones in
+`make test-full` and when pytest is called by hand.
 """
 
 import os
@@ -12,12 +13,16 @@ from hypothesis import HealthCheck, settings
 from tests import azurite, postgres, temporal_server
 from tests.components import require
 from tests.runner.servers import shared_server
+from tests.runner.tiers import TIER, Tier, examples
 
-settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile(
-    "laptop", deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+    "tier",
+    deadline=None,
+    derandomize="TESTS_TIER" in os.environ and TIER is not Tier.FULL,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "laptop")
+settings.load_profile("tier")
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ from tests.api.artifact_stage import ArtifactStage, artifact_stage, digest_of
 from tests.api.serving import DEADLINE, address, served
 from tests.api.stage import LIFE, QUICK
 from tests.engine.plane import OCR, TENANT, Plane, ack, request
+from tests.runner.tiers import examples
 
 CHECKS = [
     not_a_server_error,
@@ -201,7 +202,7 @@ def test_no_answer_is_a_surprise(label: str, world: World, session: requests.Ses
     operation = OPERATIONS[label]
 
     @settings(
-        max_examples=40,
+        max_examples=examples(40),
         deadline=None,
         derandomize=True,
         database=None,

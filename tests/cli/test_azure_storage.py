@@ -7,6 +7,8 @@ import pytest
 from tests.azurite import Azurite
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.check
+
 NOWHERE = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;"
 NOWHERE += "TableEndpoint=http://127.0.0.1:1/a;BlobEndpoint=http://127.0.0.1:1/a;"
 

@@ -8,6 +8,8 @@ import pytest
 from contract_tests import ExitCode, Level, LoadedContract, Verdict, load_contract, run
 from contract_tests.load import load
 
+pytestmark = pytest.mark.check
+
 REFERENCE = Path(__file__).parent / "reference/contract.yaml"
 
 

@@ -47,6 +47,8 @@ from tests.crash.workflows import (
 )
 from tests.ledger.view import job_ids
 
+pytestmark = pytest.mark.check
+
 JOBS = {"sqlite": 200, "postgres": 60} if IN_FULL else {"sqlite": 200}
 REPLICAS = 2
 KILLS = {"api": 6, "invoker": 12, "worker": 10}

@@ -50,6 +50,7 @@ from lucius_orchestrator.domain.events import (
 from lucius_orchestrator.domain.timers import armed, next_due
 from tests.domain.scenario import TENANT, Scenario
 from tests.domain.test_product import is_legal
+from tests.runner.tiers import examples
 
 Identity = tuple[str, int, str]
 REFUSED_BY_THE_BUS = [
@@ -336,7 +337,9 @@ INVARIANTS = (
 )
 
 TestCarelessWorld = CarelessWorld.TestCase
-TestCarelessWorld.settings = settings(max_examples=400, stateful_step_count=60, deadline=None)
+TestCarelessWorld.settings = settings(
+    max_examples=examples(400), stateful_step_count=60, deadline=None
+)
 
 
 def test_a_decision_is_a_function_of_its_arguments() -> None:

@@ -36,6 +36,7 @@ from lucius_orchestrator.domain.timers import TimerKind, next_due
 from lucius_orchestrator.domain.workflow import Action, Next, TimerName
 from tests.domain.scenario import TENANT, Scenario, later
 from tests.domain.test_invariants import NEVER_MADE, CarelessWorld, Identity
+from tests.runner.tiers import examples
 
 TIMERS: dict[str, type[AckTimedOut] | type[LeaseExpired] | type[CeilingReached]] = {
     TimerName.ACK_TIMEOUT: AckTimedOut,
@@ -355,4 +356,6 @@ class CarelessWorkflows(CarelessWorld):
 
 
 TestCarelessWorkflows = CarelessWorkflows.TestCase
-TestCarelessWorkflows.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestCarelessWorkflows.settings = settings(
+    max_examples=examples(100), stateful_step_count=60, deadline=None
+)

@@ -231,6 +231,7 @@ async def test_an_entity_that_is_not_there_is_said_so(client: ServiceBusClient) 
         await send(client, "nowhere", ServiceBusMessage(b"x"))
 
 
+@pytest.mark.check
 async def test_more_messages_than_a_window_holds_pass_over_one_link(
     client: ServiceBusClient, emulator: Emulator
 ) -> None:

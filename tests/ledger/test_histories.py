@@ -18,14 +18,15 @@ from tests.ledger.backends import (
 )
 from tests.ledger.histories import Histories, Opener
 from tests.names import unique
+from tests.runner.tiers import examples
 
 
-def play(open_backend: Opener, examples: int) -> None:
+def play(open_backend: Opener, in_full: int) -> None:
     machine = type("LedgerHistories", (Histories,), {"open_backend": staticmethod(open_backend)})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples,
+            max_examples=examples(in_full),
             stateful_step_count=30,
             suppress_health_check=list(HealthCheck),
         ),

@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import pytest
+
 from lucius_contract import timeouts
 from lucius_orchestrator.adapters.ledger.tables import indexes
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS
@@ -21,6 +23,8 @@ from tests.ledger.tables_stage import (
 )
 from tests.ledger.test_tables_commits import CHANGES
 from tests.ledger.view import LATER, job_ids
+
+pytestmark = pytest.mark.check
 
 DIED_BEFORE = {
     "the next directive": 1,

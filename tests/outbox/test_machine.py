@@ -31,6 +31,7 @@ from tests.outbox.backends import (
     commit,
     message,
 )
+from tests.runner.tiers import examples
 
 T = TypeVar("T")
 LEASE = timedelta(seconds=30)
@@ -234,12 +235,12 @@ class Machine(RuleBasedStateMachine):
         assert not [row.number for row in heads.values() if stored[row.number]["waiting"]]
 
 
-def play(open_backend: Callable[[], Coroutine[Any, Any, Backend]], examples: int) -> None:
+def play(open_backend: Callable[[], Coroutine[Any, Any, Backend]], in_full: int) -> None:
     machine = type("OutboxMachine", (Machine,), {"open_backend": staticmethod(open_backend)})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples,
+            max_examples=examples(in_full),
             stateful_step_count=30,
             suppress_health_check=list(HealthCheck),
         ),

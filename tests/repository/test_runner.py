@@ -103,6 +103,7 @@ def test_the_costs_of_each_module_are_reported(lost: "subprocess.CompletedProces
     assert "tests/test_second.py (20)" in lost.stdout
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("tier", "others"), [("check", 1), ("full", 0)])
 def test_a_tier_has_the_tests_of_those_below_it(tmp_path: Path, tier: str, others: int) -> None:
     ended = run(tmp_path, {"test_first.py": FIRST}, "-k", "make", "-n", "0", TESTS_TIER=tier)
@@ -116,11 +117,13 @@ def test_a_run_that_is_stopped_shows_where_its_tests_are(tmp_path: Path, workers
     assert "in test_has_the_run_stopped" in ended.stderr
 
 
+@pytest.mark.check
 def test_a_run_that_is_stopped_names_the_tests_that_were_running(tmp_path: Path) -> None:
     ended = run(tmp_path, {"test_it.py": HANGING}, "-n", "0")
     assert "Running now:\n  tests/test_it.py::test_has_the_run_stopped\n" in ended.stderr
 
 
+@pytest.mark.check
 def test_a_run_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     ended = run(tmp_path, {"test_it.py": HANGING}, TESTS_LIMIT_SECONDS="0.5")
     assert ended.returncode != 0

@@ -3,7 +3,8 @@
 A test is in all three, unless
 - it needs a server (PostgreSQL, Azurite, Temporal) by a fixture or its parameter: it is left out
   of `make test`, where SQLite stands for every store, unless it is marked `@pytest.mark.always`;
-- it executes a page below `docs`: left out of `make test`;
+- it judges a service other than the SIS example, or executes a page below `docs`: left out of
+  `make test`;
 - it is marked `@pytest.mark.check`: left out of `make test`;
 - it is marked `@pytest.mark.full`: left out of `make check` too.
 
@@ -27,8 +28,11 @@ class Tier(IntEnum):
 
 
 TIER = Tier[os.environ.get("TESTS_TIER", "check").upper()]
+_CHECKED = ("docs/", "examples/embedding/tests/test_memory.py", "examples/ocr/tests/test_memory.py")
+_JUDGED_IN_CHECK = re.compile(r"contract_tests/.*\[(ocr|embedding|embedding\.\S+|sis\.\S+):")
 _SERVER_FIXTURES = {"azure_storage", "postgres_uri", "temporal"}
 _SERVER_PARAMETERS = re.compile(r"postgres|azure|temporal")
+_WITHOUT_SERVERS = ("tests/contract/", "tests/domain/", "tests/settings/")
 
 
 def by_tier(test: T, check: T, full: T | None = None) -> T:
@@ -36,6 +40,11 @@ def by_tier(test: T, check: T, full: T | None = None) -> T:
     if TIER is Tier.TEST:
         return test
     return full if TIER is Tier.FULL and full is not None else check
+
+
+def examples(in_full: int) -> int:
+    """Return how many examples Hypothesis tries, of those that `make test-full` has time for."""
+    return by_tier(max(in_full // 6, 5), max(in_full // 2, 5), in_full)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,9 +56,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _tier_of(item: pytest.Item) -> Tier:
+    """Parameters and pages cannot all carry a marker: some are named above."""
     if item.get_closest_marker("full"):
         return Tier.FULL
-    if item.get_closest_marker("check") or item.nodeid.startswith("docs/"):
+    if item.get_closest_marker("check") or item.nodeid.startswith(_CHECKED):
+        return Tier.CHECK
+    if _JUDGED_IN_CHECK.match(item.nodeid):
         return Tier.CHECK
     if _needs_server(item) and not item.get_closest_marker("always"):
         return Tier.CHECK
@@ -57,6 +69,8 @@ def _tier_of(item: pytest.Item) -> Tier:
 
 
 def _needs_server(item: pytest.Item) -> bool:
+    if item.nodeid.startswith(_WITHOUT_SERVERS):
+        return False
     if not _SERVER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
         return True
     callspec = getattr(item, "callspec", None)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lucius_sdk.servicebus_consumer.schedule import LONG_LOOK, ROUND, SHORT_LOOK, LaneSchedule, Look
+from tests.runner.tiers import examples
 
 LANES = range(16)
 
@@ -81,7 +82,7 @@ def test_a_slot_is_taken_only_if_one_is_free() -> None:
     assert len(schedule.next_looks(0)) == 1
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(1, 40), st.randoms(use_true_random=False))
 def test_looks_and_work_together_never_have_more_than_all_slots(
     slots: int, chance: random.Random

@@ -10,6 +10,8 @@ import pytest
 from tests.components import require
 from tests.skeleton.projects import cookiecutter, files_in, run
 
+pytestmark = pytest.mark.check
+
 
 def index_answers(folder: Path) -> bool:
     command = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "hatchling")

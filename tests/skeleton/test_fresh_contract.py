@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from contract_tests.contract import load_contract
 from contract_tests.rules import Level
 from contract_tests.runner import run
 from contract_tests.verdicts import ExitCode
 from tests.skeleton.projects import fresh
+
+pytestmark = pytest.mark.check
 
 
 async def test_a_fresh_service_is_conformant_at_level_full(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def test_it_has_the_one_format_and_no_lint(service: Path) -> None:
         assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.check
 def test_its_types_are_right(service: Path) -> None:
     checked = run("mypy", "--cache-dir", "/dev/null", cwd=service)
     assert checked.returncode == 0, checked.stdout
@@ -39,6 +40,7 @@ def test_its_contract_can_be_read_and_names_it(tmp_path: Path, name: str) -> Non
     assert loaded.contract.step_type == name.upper().replace("-", "_")
 
 
+@pytest.mark.check
 def test_one_rule_of_the_contract_is_kept(tmp_path: Path) -> None:
     service = fresh(tmp_path)
     judged = run(

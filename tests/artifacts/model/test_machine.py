@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from tests.artifacts.model.invariants import Invariants
 from tests.artifacts.model.world import Choices, Exhausted, Stage
+from tests.runner.tiers import examples
 
-STEPS = 100_000
-EXAMPLES = 90
+EXAMPLES = examples(90)
+STEPS = EXAMPLES * 1100
 _BYTES = 4000  # a step takes two to four
 
 

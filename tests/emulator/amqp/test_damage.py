@@ -26,6 +26,8 @@ from servicebus_emulator.amqp import (
 from servicebus_emulator.messages import Message
 from tests.emulator.amqp.values import VALUES
 
+pytestmark = pytest.mark.check
+
 MUCH = 1 << 18
 ATTACH = Attach("link", 0, True, 0, 1, Source("a", default_outcome=Modified(True)), Target("b"))
 FRAMES = encode_frame(3, ATTACH) + encode_frame(3, Transfer(0, 1, b"tag", 0, True), b"payload")

@@ -21,6 +21,7 @@ from servicebus_emulator.broker import (
 )
 from tests.emulator.broker.model import LOCK, MOST, WINDOW, Model, Thing
 from tests.emulator.broker.world import Note, World
+from tests.runner.tiers import examples
 
 TIMES = st.sampled_from([1, 250, 499, 500, 501, 999, 1000, 1001, 2500])
 TTLS = st.sampled_from([None, None, 0, 1, 500, 1000, 1500])
@@ -271,7 +272,7 @@ def _content(broker: Broker) -> list[str]:
     return sorted(map(repr, broker.snapshot()))
 
 
-RUNS = settings(max_examples=30, stateful_step_count=25, deadline=None)
+RUNS = settings(max_examples=examples(30), stateful_step_count=25, deadline=None)
 TestPlainQueue = PlainQueue.TestCase
 TestPlainQueue.settings = RUNS
 TestSessionQueue = SessionQueue.TestCase

@@ -26,6 +26,7 @@ from servicebus_emulator.amqp import (
 from servicebus_emulator.broker import QueueSettings
 from servicebus_emulator.messages import Message
 from tests.emulator.links.peer import QUEUE, FakeHost, Peer, working_host
+from tests.runner.tiers import examples
 
 MESSAGE = Message.build(b"x" * 100, message_id="m", properties={"service": "ocr", "lane": 3})
 CONVERSATION = (
@@ -94,7 +95,7 @@ def test_noise_ends_a_connection_at_most(noise: bytes) -> None:
     feed(HEADER_AMQP + noise)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_a_conversation_with_changed_bytes_ends_at_most_its_connection(data: st.DataObject) -> None:
     stream = bytearray(STREAM)

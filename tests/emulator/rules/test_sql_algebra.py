@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from servicebus_emulator.rules import Facts, FilterFailed
 from tests.emulator.rules.judging import verdict
+from tests.runner.tiers import examples
 
 UNKNOWN = Fraction(1, 2)
 TRUTHS = {True: Fraction(1), False: Fraction(0), None: UNKNOWN}
@@ -180,7 +181,7 @@ def logic(predicates: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predica
 PREDICATES = st.recursive(TESTS, logic, max_leaves=5)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(PREDICATES, PROPERTIES)
 def test_a_filter_judges_as_three_valued_logic_does(
     predicate: Predicate, properties: dict[str, object]

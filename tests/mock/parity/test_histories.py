@@ -15,6 +15,7 @@ from tests.mock.parity.mock_target import mock_target
 from tests.mock.parity.orchestrator_target import orchestrator_target
 from tests.mock.parity.service import BusService, Said, Service, failed
 from tests.mock.parity.target import Target
+from tests.runner.tiers import examples
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CONTENTS: dict[str, dict[str, Any]] = {
@@ -110,7 +111,7 @@ async def sides(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[
         yield found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(acts=ACTS)
 async def test_both_sides_tell_the_same_history(
     sides: list[Played], acts: list[Replied | str]

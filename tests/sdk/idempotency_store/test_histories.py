@@ -26,6 +26,7 @@ from lucius_sdk.idempotency_store import (
     StoreUnavailable,
 )
 from lucius_sdk.testing.clock import FakeClock
+from tests.runner.tiers import examples
 from tests.sdk.idempotency_store.faults import UNKNOWN, Fault, FaultyStore
 from tests.sdk.idempotency_store.steps import KEY, LEASE_ID, LOCK, SKEW, START, result
 
@@ -179,4 +180,4 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=60, stateful_step_count=40)
+TestHistory.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -32,6 +32,7 @@ async def send(yard: Yard, recorder: Recorder, job: str, step_type: str, **membe
     assert not await yard.bus.publish(directive_topic(directive.lane), [message])
 
 
+@pytest.mark.check
 async def test_a_handler_that_burns_the_processor_for_three_locks_runs_once(
     tmp_path: Path,
 ) -> None:
@@ -50,6 +51,7 @@ async def test_a_handler_that_burns_the_processor_for_three_locks_runs_once(
         assert {job: len(bodies) for job, bodies in recorder.results.items()} == yard.runs
 
 
+@pytest.mark.check
 async def test_ready_turns_false_while_the_bus_is_away_and_true_when_it_is_back(
     tmp_path: Path,
 ) -> None:

@@ -11,6 +11,8 @@ import pytest
 import lucius_sdk
 from tests.sdk.service.user_files import BAD, GOOD
 
+pytestmark = pytest.mark.check
+
 SOURCE = Path(lucius_sdk.__file__).parents[1]
 FOUND = re.compile(r"service\.py:(\d+): error: (.*)")
 EXPECTED = re.compile(r"# E: (.*)")

@@ -12,6 +12,7 @@ from lucius_contract.documents import Ref
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io import Fence, Input, Storage, Workspace, publish
+from tests.runner.tiers import examples
 from tests.sdk.workspace_io.reopening import BLOCK
 from tests.sdk.workspace_io.stage import (
     DEADLINE,
@@ -98,7 +99,7 @@ FENCES = st.builds(fence, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2
 def test_in_whatever_order_runs_publish_the_highest_stays(stage: Stage, storage: Storage) -> None:
     places = itertools.count()
 
-    @settings(max_examples=stage.examples)
+    @settings(max_examples=examples(stage.examples))
     @given(order=st.lists(FENCES, min_size=1, max_size=6))
     def check(order: list[Fence]) -> None:
         place = stage.uri(f"out/{next(places)}")

@@ -18,6 +18,7 @@ from lucius_contract.errors import ErrorCode
 from lucius_contract.refs import tenant_folder
 from lucius_sdk.workspace_io import Input, StepFolder, Storage, Workspace
 from lucius_sdk.workspace_io.streams import CHUNK
+from tests.runner.tiers import examples
 from tests.sdk.workspace_io.stage import (
     DEADLINE,
     WORKSPACE,
@@ -178,7 +179,7 @@ async def test_async_handlers_write_without_blocking_their_loop(workspace: Works
 def test_the_digest_is_that_of_all_that_was_written(stage: Stage, storage: Storage) -> None:
     attempts = itertools.count(1)
 
-    @settings(max_examples=stage.examples)
+    @settings(max_examples=examples(stage.examples))
     @given(chunks=st.lists(st.binary(max_size=64) | st.just(b"x" * CHUNK), max_size=8))
     def check(chunks: list[bytes]) -> None:
         folder = StepFolder(storage, stage.uri(WORKSPACE), "OCR", next(attempts), 1)
