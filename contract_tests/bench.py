@@ -193,11 +193,18 @@ class Bench:
             await second.kill()
 
     def _instance(self) -> ServiceProcess:
+        return ServiceProcess(self.loaded, self._environment(), self._log, self.mock.recording)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / str(self._generation) / "service.log"
+
+    def _environment(self) -> dict[str, str]:
         state = self._folder / str(self._generation) / "state"
         folder = str(self.loaded.folder)
         places = {"folder": folder, "state": str(state)}
         store = self.contract.dedup_store.replace("{state}", str(state)).replace("{folder}", folder)
-        environment = {
+        return {
             **places,
             "LUCIUS_SERVICEBUS_CONNECTION": self.mock.connection_string,
             "LUCIUS_SERVICE": self.contract.service,
@@ -207,8 +214,6 @@ class Bench:
             "LUCIUS_DEDUP_STORE": store,
             "LUCIUS_ACK_SECONDS": f"{self.contract.ack_seconds:g}",
         }
-        log = self._folder / str(self._generation) / "service.log"
-        return ServiceProcess(self.loaded, environment, log, self.mock.recording)
 
     async def restart(self) -> None:
         await self.service.kill()

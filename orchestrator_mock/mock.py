@@ -24,6 +24,7 @@ from orchestrator_mock.recording import SETTLED, Entry, Recording, What
 from orchestrator_mock.refs import RefServer, ServedRef
 from servicebus_emulator.faults import Fault as BusFault
 from servicebus_emulator.faults import FaultKind, Point
+from servicebus_emulator.server import Emulator
 
 _ALWAYS = 1_000_000
 _BUS_FAULTS = {
@@ -89,7 +90,7 @@ class Mock:
         except BaseException:
             await self._stack.aclose()
             raise
-        self._bus_port = self._lanes.emulator.port
+        self._bus_port = self.bus.port
         return self
 
     async def __aexit__(
@@ -107,6 +108,11 @@ class Mock:
             f"Endpoint=sb://127.0.0.1:{self._bus_port};SharedAccessKeyName=local;"
             "SharedAccessKey=local;UseDevelopmentEmulator=true;"
         )
+
+    @property
+    def bus(self) -> Emulator:
+        """For a service in this process."""
+        return self._lanes.emulator
 
     @property
     def bus_address(self) -> str:
@@ -170,7 +176,7 @@ class Mock:
     @property
     def dropped_replies(self) -> int:
         """How often `reply-dropped` has struck since it was switched on without a count."""
-        active = self._lanes.emulator.faults.active()
+        active = self.bus.faults.active()
         return sum(_ALWAYS - each.count for each in active if each.kind is FaultKind.DROP)
 
     def expire(self, job_id: str) -> None:
@@ -228,7 +234,7 @@ class Mock:
     def active_faults(self) -> dict[str, int | None]:
         """Those that are on, with how often they will still strike; None: until cleared."""
         names = {kind: name for name, (kind, _) in _BUS_FAULTS.items()}
-        of_bus = {names[f.kind]: f.count for f in self._lanes.emulator.faults.active()}
+        of_bus = {names[f.kind]: f.count for f in self.bus.faults.active()}
         lasting = {name: None if count > _ALWAYS // 2 else count for name, count in of_bus.items()}
         return {**{fault.name: fault.count for fault in self.faults.active}, **lasting}
 
@@ -238,14 +244,14 @@ class Mock:
         if fault.name == "callback-down":
             await self._front.close()
         elif fault.name == "bus-away":
-            await self._lanes.emulator.stop()
+            await self.bus.stop()
         elif fault.name == "bus-dropped":
-            self._lanes.emulator.drop_connections()
+            self.bus.drop_connections()
             return
         elif fault.name in _BUS_FAULTS:
             kind, point = _BUS_FAULTS[fault.name]
             struck = BusFault(kind, point=point, count=fault.count or _ALWAYS)
-            self._lanes.emulator.faults.add(struck)
+            self.bus.faults.add(struck)
             return
         self.faults.add(fault)
 
@@ -258,13 +264,13 @@ class Mock:
         if "callback-down" in cleared:
             await self._front.open()
         if "bus-away" in cleared:
-            await self._lanes.emulator.start(port=self._bus_port)
+            await self.bus.start(port=self._bus_port)
         for name in sorted(cleared):
             self.recording.add(What.FAULT, detail=f"{name} is off")
 
     def _clear_bus_faults(self, names: Sequence[str]) -> set[str]:
         gone = {_BUS_FAULTS[name][0]: name for name in names if name in _BUS_FAULTS}
-        faults = self._lanes.emulator.faults
+        faults = self.bus.faults
         active = faults.active()
         faults.clear()
         for fault in active:

@@ -86,6 +86,10 @@ class Emulator:
         self.settle_soon()
 
     @property
+    def is_listening(self) -> bool:
+        return self._server is not None
+
+    @property
     def port(self) -> int:
         if self._server is None:
             raise RuntimeError("the emulator was not started")

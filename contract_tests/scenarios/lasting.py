@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from contract_tests.bench import LOCK_SECONDS, Bench, Sent
+from contract_tests.scenarios.replying import IDENTITY
 from contract_tests.scenarios.scenario import Scenario, Ways
 from contract_tests.scenarios.storing import taken_away
 from contract_tests.verdicts import RuleBroken
@@ -123,7 +124,7 @@ async def heartbeats(bench: Bench, via: ReplyVia) -> None:
 
 def _check_beat(entry: Entry, sent: Sent) -> None:
     body, directive = entry.body or {}, sent.issued.body
-    for name in ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id"):
+    for name in IDENTITY:
         if body.get(name) != directive[name]:
             raise RuleBroken(f"HEARTBEAT has {name} {body.get(name)!r}, not the directive's")
 

@@ -13,7 +13,7 @@ from lucius_contract.canonical import digest
 from lucius_orchestrator.domain.aggregate import ReplyVia
 from orchestrator_mock import Entry, What
 
-_IDENTITY = ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id")
+IDENTITY = ("jobId", "stepId", "tenant_id", "attempt_no", "lease_id")
 _UTC = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]00:00)")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 _OFF = timedelta(minutes=5)
@@ -82,7 +82,7 @@ def _check_identity(entry: Entry, sent: Sent) -> None:
         raise RuleBroken(f"{entry.what} has type {body.get('type')!r}")
     if entry.what is What.ACK and body.get("status") != "ACKED":
         raise RuleBroken(f"ACK has status {body.get('status')!r} instead of 'ACKED'")
-    for name in (*_IDENTITY, "correlation_id"):
+    for name in (*IDENTITY, "correlation_id"):
         if body.get(name) != directive[name]:
             raise RuleBroken(
                 f"{entry.what} has {name} {body.get(name)!r}; the directive has {directive[name]!r}"
