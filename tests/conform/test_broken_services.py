@@ -8,7 +8,7 @@ from contract_tests.runner import run
 from contract_tests.scenarios import all_cases
 from contract_tests.verdicts import ExitCode, Verdict
 from tests.conform.broken_services.flaws import FLAWS
-from tests.conform.broken_services.trial import CONTRACT
+from tests.conform.broken_services.in_process import CONTRACT
 
 _ENOUGH = 40
 

@@ -4,7 +4,8 @@ from contract_tests.runner import run
 from contract_tests.verdicts import Verdict
 from tests.conform.broken_services.flaws import Flaw
 from tests.conform.broken_services.flaws.repeating import FLAWS
-from tests.conform.broken_services.trial import PATIENCE, check_found, contract_of
+from tests.conform.broken_services.in_process import PATIENCE
+from tests.conform.broken_services.trial import check_found, contract_of
 
 pytestmark = pytest.mark.check
 

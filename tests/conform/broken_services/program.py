@@ -7,7 +7,7 @@ import ssl
 import traceback
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,7 @@ class Settings:
     ack_seconds: float
 
     @classmethod
-    def from_environment(cls) -> "Settings":
-        given = os.environ
+    def from_environment(cls, given: Mapping[str, str] = os.environ) -> "Settings":
         return cls(
             given["LUCIUS_SERVICEBUS_CONNECTION"],
             given["LUCIUS_SERVICE"],
@@ -68,9 +67,7 @@ class Program(ABC):
         self.slots = asyncio.Semaphore(settings.concurrency)
         self.attempts: dict[asyncio.Task[Any], Attempt] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
-        client = ServiceBusClient.from_connection_string(
-            settings.connection, retry_total=0, ssl_context=_NOBODY
-        )
+        client = self.client()
         self.http = aiohttp.ClientSession(timeout=_ANSWERED_WITHIN)
         self.replies = self.replies_type(client, self.http)
         self.store = self.store_type(settings.store, owner=uuid.uuid4().hex)
@@ -92,6 +89,11 @@ class Program(ABC):
         self.health.close()
         self.store.close()
         return self.exit_code()
+
+    def client(self) -> ServiceBusClient:
+        return ServiceBusClient.from_connection_string(
+            self.settings.connection, retry_total=0, ssl_context=_NOBODY
+        )
 
     def listen_for_sigterm(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.stopping.set)

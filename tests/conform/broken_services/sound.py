@@ -234,7 +234,10 @@ class Service(Program, Work, Wording):
                 if answer.is_final or (answer.is_refused and self.is_expired(attempt, 0.0)):
                     return answer
                 wait = max(pause, answer.retry_after)
-            await asyncio.sleep(wait)
+            await self.pause(wait)
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def settle(self, attempt: Attempt) -> None:
         """If that fails it comes again, and is found to be done."""

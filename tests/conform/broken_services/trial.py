@@ -1,14 +1,15 @@
 """The suite, run on the service with one of its flaws."""
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from contract_tests.contract import LoadedContract, load_contract
 from contract_tests.runner import run
 from contract_tests.verdicts import Outcome, Verdict
 from tests.conform.broken_services.flaws import Flaw
+from tests.conform.broken_services.in_process import CONTRACT, PATIENCE, judged
 
-CONTRACT = Path(__file__).with_name("contract.yaml")
-PATIENCE = 8.0
 _NOT_SERVING = "an undisturbed run"
 """How a failure begins that any rule would have told: the service does not work at all."""
 
@@ -23,12 +24,27 @@ def contract_of(flaw: Flaw) -> LoadedContract:
 
 async def check_found(flaw: Flaw) -> None:
     """Its rule is found broken, and the team is told all it needs to find the mistake."""
-    report = await run(contract_of(flaw), only=flaw.only, patience=PATIENCE)
-    assert report.of(Verdict.FAULT) == []
-    failures = report.of(Verdict.FAIL)
+    outcomes = await _in_process(flaw) if flaw.said else await _as_a_process(flaw)
+    assert [outcome for outcome in outcomes if outcome.verdict is Verdict.FAULT] == []
+    failures = [outcome for outcome in outcomes if outcome.verdict is Verdict.FAIL]
     assert failures, f"{flaw.mistake} {flaw.rule_id} does not notice."
     for failure in failures:
         _check_told(failure, flaw)
+
+
+async def _as_a_process(flaw: Flaw) -> Sequence[Outcome]:
+    report = await run(contract_of(flaw), only=flaw.only, patience=PATIENCE)
+    return report.outcomes
+
+
+async def _in_process(flaw: Flaw) -> Sequence[Outcome]:
+    """Every one of its scenarios has to say what is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = await judged(flaw.service, flaw.only, Path(folder))
+    assert all(flaw.said in outcome.reason for outcome in outcomes), [
+        (outcome.case_id, outcome.verdict, outcome.reason) for outcome in outcomes
+    ]
+    return outcomes
 
 
 def _check_told(failure: Outcome, flaw: Flaw) -> None:

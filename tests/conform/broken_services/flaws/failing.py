@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import aiohttp
 
-from tests.conform.broken_services.attempts import Attempt
+from tests.conform.broken_services.attempts import Attempt, Stop
 from tests.conform.broken_services.directives import Directive
 from tests.conform.broken_services.flaws.flaw import Flaw
 from tests.conform.broken_services.lanes import BusAway
@@ -59,6 +59,33 @@ class CallsEveryFailureFinal(Service):
         body = super().result(directive, outcome)
         if outcome.status == FAILED_RETRY:
             body["failure_class"] = "NON_RETRYABLE"
+        return body
+
+
+class CallsEveryRetryFinal(Service):
+    """The class says that it is worth another try, the status that it is not."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        return {**body, "status": FAILED_FINAL} if outcome.status == FAILED_RETRY else body
+
+
+class CallsTheOldSpellingFinal(Service):
+    """A failure is FAILED, and its class says that another try is no use."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        if outcome.status == FAILED_RETRY:
+            body |= {"status": "FAILED", "failure_class": "NON_RETRYABLE"}
+        return body
+
+
+class RetriesWithoutAClass(Service):
+    """The status says that it is worth another try, and there is no class."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        body.pop("failure_class", None)
         return body
 
 
@@ -124,6 +151,42 @@ class SettlesBeforeReporting(Service):
         await super().report(attempt, raw)
 
 
+class SettlesAfterTheFirstTry(Service):
+    """The message is completed when the RESULT was tried once, and it is sent on from the store."""
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        try:
+            await self.replies.send(attempt.directive, "RESULT", raw)
+        except NotDelivered:
+            await self.settle(attempt)
+            await super().report(attempt, raw)
+        else:
+            self.store.report(attempt.claimed)
+
+
+class BuildsItAnewAfterAnOutage(Service):
+    """What was not delivered is sent by the one who waits for it and by the one who looks after
+    what was left, and each builds the RESULT anew."""
+
+    seconds = 10.0
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        try:
+            async with asyncio.timeout(self.seconds):
+                await self.replies.send(attempt.directive, "RESULT", raw)
+        except (NotDelivered, TimeoutError):
+            for number in (1, 2):
+                again = encoded({**json.loads(raw), "x_sender": number})
+                await self.send_until_answered(attempt, "RESULT", again)
+        self.store.report(attempt.claimed)
+
+
+class BuildsItAnewWhileItWaits(BuildsItAnewAfterAnOutage):
+    """A RESULT that is not answered soon is built and sent anew."""
+
+    seconds = 0.2
+
+
 class _Careless(Replies):
     async def publish(self, lane: int, raw: bytes, properties: dict[str, str]) -> Answer:
         with suppress(NotDelivered):
@@ -171,6 +234,25 @@ class LeavesItToTheOther(Service):
     """What another instance has claimed is completed: that one will see to it."""
 
     store_type = _ClaimsOfOthersAreTheirs
+
+
+class FailsWhatWasInterrupted(Service):
+    """Work that another instance has left is a failure for good."""
+
+    async def run(self, attempt: Attempt) -> Outcome | None:
+        if attempt.claimed.epoch > 1:
+            return Outcome(FAILED_FINAL, code="INTERNAL", message="an instance has died")
+        return await super().run(attempt)
+
+
+class ReportsTakenOverWorkTwice(Service):
+    """What was taken over is reported for the old owner and for the new one."""
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        if attempt.claimed.epoch > 1:
+            old = encoded({**json.loads(raw), "x_owner": "the old one"})
+            await self.send_until_answered(attempt, "RESULT", old)
+        await super().report(attempt, raw)
 
 
 class SendsBeforeStoring(Service):
@@ -228,6 +310,25 @@ class IgnoresSigterm(Service):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+class FailsItsWorkAtTheEnd(Service):
+    """What is being worked on at SIGTERM is reported as cancelled."""
+
+    async def drain(self) -> None:
+        for attempt in self.attempts.values():
+            attempt.stop(Stop.CANCELLED)
+        await super().drain()
+
+
+class ReportsTwiceAtTheEnd(Service):
+    """What ends after SIGTERM is reported by the work and by the shutdown."""
+
+    async def report(self, attempt: Attempt, raw: bytes) -> None:
+        if self.stopping.is_set():
+            early = encoded({**json.loads(raw), "x_sender": "the shutdown"})
+            await self.send_until_answered(attempt, "RESULT", early)
+        await super().report(attempt, raw)
+
+
 class ExitsWithAnError(Service):
     """The end that SIGTERM asks for is reported as a failure."""
 
@@ -245,6 +346,15 @@ class TakesWorkToTheEnd(Service):
         while self.tasks:
             await asyncio.wait(self.tasks)
         await super().drain()
+
+
+class FailsNewWorkAtTheEnd(TakesWorkToTheEnd):
+    """What comes after SIGTERM is taken, and answered with a failure instead of being left."""
+
+    async def work(self, directive: Directive, epoch: int) -> Outcome:
+        if self.stopping.is_set():
+            return Outcome(FAILED_RETRY, code="INTERNAL", message="the service is ending")
+        return await super().work(directive, epoch)
 
 
 class DropsWorkAtTheEnd(Service):
@@ -266,15 +376,60 @@ FLAWS = (
     Flaw("LC-14", TakesBrokenOffForInvalid, ("storage-breaks-off",)),
     Flaw("LC-14", CallsEveryFailureFinal, ("storage-refuses",)),
     Flaw("LC-14", TakesWhatItGets, ("storage-breaks-off",)),
+    Flaw(
+        "LC-14",
+        CallsEveryRetryFinal,
+        ("storage-refuses", "storage-breaks-off"),
+        said="was answered FAILED_FINAL, RETRYABLE",
+    ),
+    Flaw(
+        "LC-14",
+        CallsTheOldSpellingFinal,
+        ("storage-refuses",),
+        said="was answered FAILED, NON_RETRYABLE",
+    ),
+    Flaw(
+        "LC-14", RetriesWithoutAClass, ("storage-refuses",), said="was answered FAILED_RETRY, None"
+    ),
     Flaw("LC-15", GivesTheResultUp, ("down-http",)),
     Flaw("LC-15", GivesTheResultUpLater, ("down-http",)),
     Flaw("LC-15", DropsWhatIsNotAcknowledged, ("ack-refused",)),
     Flaw("LC-15", TakesAnyAnswerForFinal, ("down-http",)),
     Flaw("LC-15", SettlesBeforeReporting, ("slow",)),
     Flaw("LC-15", ForgetsWhatTheBusRefused, ("down-bus",)),
+    Flaw(
+        "LC-15",
+        SettlesAfterTheFirstTry,
+        ("down-http", "down-bus"),
+        said="settled before the RESULT was delivered",
+    ),
+    Flaw(
+        "LC-15",
+        BuildsItAnewAfterAnOutage,
+        ("down-http", "down-bus"),
+        said="RESULTs of one attempt differ in x_sender",
+    ),
+    Flaw(
+        "LC-15",
+        BuildsItAnewWhileItWaits,
+        ("slow",),
+        said="RESULTs of one attempt differ in x_sender",
+    ),
     Flaw("LC-16", CompletesOnReceipt, ("killed-http",)),
     Flaw("LC-16", RespectsTheDead, ("killed-http",)),
     Flaw("LC-16", LeavesItToTheOther, ("killed-http",)),
+    Flaw(
+        "LC-16",
+        FailsWhatWasInterrupted,
+        ("killed-http", "killed-bus"),
+        said="work that a kill interrupted was answered FAILED_FINAL, NON_RETRYABLE",
+    ),
+    Flaw(
+        "LC-16",
+        ReportsTakenOverWorkTwice,
+        ("killed-http", "killed-bus"),
+        said="RESULTs of one attempt differ in x_owner",
+    ),
     Flaw("LC-17", SendsBeforeStoring, ("killed-http",)),
     Flaw("LC-17", WorksAgainAfterAKill, ("killed-bus",)),
     Flaw("LC-17", RestampsWhatWasStored, ("killed-http",)),
@@ -284,4 +439,17 @@ FLAWS = (
     Flaw("LC-18", ExitsWithAnError, ("idle",)),
     Flaw("LC-18", TakesWorkToTheEnd, ("drains",)),
     Flaw("LC-18", DropsWorkAtTheEnd, ("drains",)),
+    Flaw("LC-18", FailsNewWorkAtTheEnd, ("drains",), said="was answered FAILED_RETRY"),
+    Flaw(
+        "LC-18",
+        FailsItsWorkAtTheEnd,
+        ("drains",),
+        said="work that SIGTERM interrupted was answered FAILED_FINAL",
+    ),
+    Flaw(
+        "LC-18",
+        ReportsTwiceAtTheEnd,
+        ("drains",),
+        said="RESULTs of one attempt differ in x_sender",
+    ),
 )

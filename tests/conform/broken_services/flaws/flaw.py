@@ -11,11 +11,14 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 @dataclass(frozen=True, slots=True)
 class Flaw:
     """One plausible mistake, and the rule that it breaks. `scenarios` are those that have to find
-    it, all of the rule if none is named: what another would find too need not be waited for."""
+    it, all of the rule if none is named: what another would find too need not be waited for.
+    `said` is part of what the judge says; a flaw that has it is judged in the test's own process,
+    which takes a tenth of the time, and is for one check of a scenario."""
 
     rule_id: str
     service: type[Service]
     scenarios: tuple[str, ...] = ()
+    said: str = ""
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from tests.conform.broken_services.health import Health
 from tests.conform.broken_services.program import Settings
 from tests.conform.broken_services.replies import Answer
 from tests.conform.broken_services.sound import Service
-from tests.conform.broken_services.wording import FAILED_RETRY, Body, Outcome
+from tests.conform.broken_services.wording import FAILED_FINAL, FAILED_RETRY, Body, Outcome
 
 
 class IsAlwaysReady(Service):
@@ -50,6 +50,10 @@ class IsNeverReadyAgain(Service):
         self.has_failed = self.has_failed or (self.was_ready and not is_ready)
         self.was_ready = self.was_ready or is_ready
         return is_ready and not self.has_failed
+
+
+class MissesTheBusForGood(IsNeverReadyAgain):
+    """The client of the bus is not made anew."""
 
 
 class DiesWithTheBus(Service):
@@ -128,6 +132,16 @@ class BeatsForAnotherLease(Service):
         return {**super().heartbeat(directive), "lease_id": f"beat-{directive.attempt_no}"}
 
 
+class BeatsForAnotherStep(Service):
+    """The heartbeat has the id of the job where that of the step belongs."""
+
+    def beats_every(self, directive: Directive) -> float:
+        return directive.heartbeat_seconds / 20
+
+    def heartbeat(self, directive: Directive) -> Body:
+        return {**super().heartbeat(directive), "stepId": directive.job_id}
+
+
 class IgnoresCancel(Service):
     """Of the answer to a heartbeat only the lease is read."""
 
@@ -142,6 +156,15 @@ class ReportsCancelAsFailure(Service):
     def stopped_outcome(self, reason: Stop) -> Outcome | None:
         if reason is Stop.CANCELLED:
             return Outcome(FAILED_RETRY, code="CANCELLED", message=reason)
+        return super().stopped_outcome(reason)
+
+
+class CancelsForAnotherReason(Service):
+    """Work that was cancelled is reported with a code of the service's own."""
+
+    def stopped_outcome(self, reason: Stop) -> Outcome | None:
+        if reason is Stop.CANCELLED:
+            return Outcome(FAILED_FINAL, code="STOPPED", message=reason)
         return super().stopped_outcome(reason)
 
 
@@ -160,8 +183,19 @@ FLAWS = (
     Flaw("LC-21", LooksOnceWhetherItIsReady, ("bus-away",)),
     Flaw("LC-21", ForgetsItsStorage, ("storage-away",)),
     Flaw("LC-21", IsNeverReadyAgain, ("storage-away",)),
+    Flaw(
+        "LC-21",
+        MissesTheBusForGood,
+        ("bus-away",),
+        said="not answered 200 again after the bus was back",
+    ),
     Flaw("LC-21", DiesWithTheBus, ("bus-away",)),
-    Flaw("LC-21", HasOneHealthPath, ("bus-away",)),
+    Flaw(
+        "LC-21",
+        HasOneHealthPath,
+        ("bus-away", "storage-away"),
+        said="/healthz/live was answered 404, not 200",
+    ),
     Flaw("LC-22", LimitsEachLane),
     Flaw("LC-22", TakesOneMore),
     Flaw("LC-22", TakesTurns),
@@ -170,7 +204,14 @@ FLAWS = (
     Flaw("LC-26", SendsNoHeartbeats, ("heartbeats-http",)),
     Flaw("LC-26", BeatsOncePerLease, ("heartbeats-http",)),
     Flaw("LC-26", BeatsForAnotherLease, ("heartbeats-http",)),
+    Flaw(
+        "LC-26",
+        BeatsForAnotherStep,
+        ("heartbeats-http", "heartbeats-bus"),
+        said="HEARTBEAT has stepId",
+    ),
     Flaw("LC-26", CountsOnTheFirstLease, ("heartbeats-http",)),
     Flaw("LC-26", IgnoresCancel, ("cancel",)),
     Flaw("LC-26", ReportsCancelAsFailure, ("cancel",)),
+    Flaw("LC-26", CancelsForAnotherReason, ("cancel",), said="RESULT is FAILED_FINAL, STOPPED"),
 )

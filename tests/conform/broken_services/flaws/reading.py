@@ -20,10 +20,14 @@ from tests.conform.broken_services.wording import (
     FAILED_FINAL,
     FAILED_RETRY,
     SUCCEEDED,
+    Body,
     Outcome,
     encoded,
 )
 from tests.conform.broken_services.work import StepFailed
+
+_KINDS = 5
+"""Of malformed directives that the suite sends."""
 
 
 class RetriesInvalidPayloads(Service):
@@ -38,6 +42,33 @@ class NamesAnotherCode(Service):
 
     def invalid_payload(self) -> StepFailed:
         return StepFailed(FAILED_FINAL, "GREETING_PAYLOAD", "the payload cannot be read")
+
+
+class CallsInvalidPayloadsRetryable(Service):
+    """The status of an invalid payload says that it is no use, the class that it is."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        if outcome.code == "PAYLOAD_INVALID":
+            body["failure_class"] = "RETRYABLE"
+        return body
+
+
+class LeavesOutTheClass(Service):
+    """The status says it all, so there is no class."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        body.pop("failure_class", None)
+        return body
+
+
+class SpellsFinalTheOldWay(Service):
+    """A failure for good is FAILED, made precise by its class."""
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        body = super().result(directive, outcome)
+        return {**body, "status": "FAILED"} if outcome.status == FAILED_FINAL else body
 
 
 class ValidatesAfterReading(Service):
@@ -86,6 +117,18 @@ class DiesOfTheMalformed(Service):
         os._exit(1)
 
 
+class EndsAfterFiveMalformed(Service):
+    """What cannot be read is refused, and when that has happened too often the service ends."""
+
+    refused = 0
+
+    async def refuse_malformed(self, delivery: Delivery, why: str) -> None:
+        await super().refuse_malformed(delivery, why)
+        self.refused += 1
+        if self.refused == _KINDS:
+            self.stopping.set()
+
+
 class AnswersTheMalformed(Service):
     """What can be made out of a directive is used to report that the rest cannot."""
 
@@ -96,6 +139,16 @@ class AnswersTheMalformed(Service):
             failed = Outcome(FAILED_FINAL, code="INPUT_INVALID", message=why)
             raw = encoded(self.result(directive, failed))
             await self.replies.send(directive, "RESULT", raw)
+        await super().refuse_malformed(delivery, why)
+
+
+class WorksOnTheMalformed(Service):
+    """The input is fetched ahead, before the whole directive is read."""
+
+    async def refuse_malformed(self, delivery: Delivery, why: str) -> None:
+        with suppress(ValueError, KeyError, TypeError):
+            async with self.http.get(json.loads(delivery.body)["input_ref"]["uri"]) as response:
+                await response.read()
         await super().refuse_malformed(delivery, why)
 
 
@@ -144,6 +197,21 @@ class ForbidsMinorVersions(Service):
         return super().read(raw)
 
 
+class FailsUnknownFields(Service):
+    """A directive with a member that nobody knows is answered as invalid."""
+
+    has_news = False
+
+    def read(self, raw: bytes) -> Directive:
+        self.has_news = any(name.startswith("x_") for name in json_object(raw))
+        return super().read(raw)
+
+    def ending_of(self, payload: Mapping[str, Any]) -> str:
+        if self.has_news:
+            raise StepFailed(FAILED_FINAL, "INPUT_INVALID", "the directive has unknown members")
+        return super().ending_of(payload)
+
+
 class RunsForeignSteps(Service):
     """Whatever comes from its subscription is its own."""
 
@@ -163,20 +231,45 @@ class SucceedsWithForeignSteps(Service):
         return await super().work(directive, epoch)
 
 
+class TriesForeignSteps(Service):
+    """A step type that is not its own is found out in the work, when the input was read."""
+
+    def owns(self, _directive: Directive) -> bool:
+        return True
+
+    async def read_input(self, directive: Directive) -> str:
+        text = await super().read_input(directive)
+        if directive.step_type != STEP_TYPE:
+            raise StepFailed(FAILED_FINAL, "INPUT_INVALID", "this cannot be greeted")
+        return text
+
+
 FLAWS = (
     Flaw("LC-12", RetriesInvalidPayloads, ("invalid-payload-http",)),
     Flaw("LC-12", NamesAnotherCode, ("invalid-payload-bus",)),
     Flaw("LC-12", ValidatesAfterReading, ("invalid-payload-http",)),
+    Flaw(
+        "LC-12",
+        CallsInvalidPayloadsRetryable,
+        ("invalid-payload-http", "invalid-payload-bus"),
+        said="failure_class RETRYABLE, not NON_RETRYABLE",
+    ),
+    Flaw("LC-12", LeavesOutTheClass, ("invalid-payload-bus",), said="failure_class None"),
+    Flaw("LC-12", SpellsFinalTheOldWay, ("invalid-payload-http",), said="status FAILED, not"),
     Flaw("LC-12", OverlooksUnknownParameters, ("invalid-payload-http",)),
     Flaw("LC-13", CompletesTheMalformed),
     Flaw("LC-13", AbandonsTheMalformed),
     Flaw("LC-13", GivesNoReason),
     Flaw("LC-13", DiesOfTheMalformed),
-    Flaw("LC-13", AnswersTheMalformed),
+    Flaw("LC-13", EndsAfterFiveMalformed, said="the service has ended with exit code 0"),
+    Flaw("LC-13", AnswersTheMalformed, said="(field-missing) was worked on"),
     Flaw("LC-13", ReadsAnyVersion),
+    Flaw("LC-13", WorksOnTheMalformed, said="was worked on"),
     Flaw("LC-19", ForbidsUnknownFields),
     Flaw("LC-19", ForbidsUnknownPartsOfRefs),
     Flaw("LC-19", ForbidsMinorVersions),
+    Flaw("LC-19", FailsUnknownFields, said="was answered FAILED_FINAL"),
     Flaw("LC-23", RunsForeignSteps),
     Flaw("LC-23", SucceedsWithForeignSteps),
+    Flaw("LC-23", TriesForeignSteps, said="a step type that is not the service's own was run"),
 )

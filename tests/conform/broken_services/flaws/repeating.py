@@ -95,6 +95,71 @@ class AnswersEveryCopy(Service):
         return claim
 
 
+class AnswersCopiesOfTheOther(AnswersEveryCopy):
+    """An instance that finds the work done by another sends the stored RESULT too."""
+
+
+class AnswersDuplicatesAnew(Service):
+    """What was done is answered with the stored outcome, at the time of the answer."""
+
+    async def own(self, attempt: Attempt) -> Claim:
+        claim = await super().own(attempt)
+        if claim.verdict is Verdict.DONE and claim.row.result is not None:
+            raw = encoded({**json.loads(claim.row.result), "timestamp": self.timestamp()})
+            await self.send_until_answered(attempt, "RESULT", raw)
+        return claim
+
+
+class WorksOnWhatIsDone(Service):
+    """The input of a duplicate is read again before it is found to be done."""
+
+    async def claim(self, attempt: Attempt) -> Claim:
+        claim = await super().claim(attempt)
+        if claim.verdict is Verdict.DONE:
+            await self.read_input(attempt.directive)
+        return claim
+
+
+class WorksBesideTheOwner(Service):
+    """The work is begun while the claim is asked for, and broken off when it is refused."""
+
+    async def own(self, attempt: Attempt) -> Claim:
+        claim = await self.claim(attempt)
+        if claim.verdict is Verdict.BUSY:
+            self.begin(self.look_at_input(attempt.directive))
+            claim = await super().own(attempt)
+        return claim
+
+    async def look_at_input(self, directive: Directive) -> None:
+        await self.read_input(directive)
+
+
+class WorksBesideTheOtherInstance(WorksBesideTheOwner):
+    """Two instances begin the work, and one of them is let finish it."""
+
+
+class WorksBeforeItLooks(Service):
+    """The input is read before it is looked whether a newer attempt was seen."""
+
+    async def claim(self, attempt: Attempt) -> Claim:
+        claim = await super().claim(attempt)
+        if claim.verdict is Verdict.SUPERSEDED:
+            await self.read_input(attempt.directive)
+        return claim
+
+
+class RefusesOlderAttempts(Service):
+    """An attempt that is superseded is answered, so that its sender need not wait for it."""
+
+    async def own(self, attempt: Attempt) -> Claim:
+        claim = await super().own(attempt)
+        if claim.verdict is Verdict.SUPERSEDED:
+            late = Outcome(FAILED_FINAL, code="SUPERSEDED", message="a newer attempt was seen")
+            raw = encoded(self.result(attempt.directive, late))
+            await self.send_until_answered(attempt, "RESULT", raw)
+        return claim
+
+
 class _AttemptsAreEqual(Store):
     def verdict(self, found: Row | None, directive: Directive, now: float) -> Verdict:
         verdict = super().verdict(found, directive, now)
@@ -123,6 +188,14 @@ class RunsWhatHasExpired(Service):
 
     def is_expired(self, attempt: Attempt, skew: float) -> bool:
         return skew == 0.0 and super().is_expired(attempt, skew)
+
+
+class FetchesWhatHasExpired(Service):
+    """The input is fetched before the lease is looked at."""
+
+    async def perform(self, attempt: Attempt) -> bytes | None:
+        await self.read_input(attempt.directive)
+        return await super().perform(attempt)
 
 
 class AnswersWhatHasExpired(Service):
@@ -199,17 +272,68 @@ class AcksWithTheFirstLease(Service):
         return {**super().ack(directive), "lease_id": lease}
 
 
+class AcksOnTheBusWithTheFirstLease(AcksWithTheFirstLease):
+    """The same, where nobody refuses it."""
+
+
+class ReportsWithTheFirstLease(Service):
+    """The lease of a step is stored when it is first seen, and read from there for the RESULT."""
+
+    leases: dict[str, str]
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.leases = {}
+
+    def result(self, directive: Directive, outcome: Outcome) -> Body:
+        lease = self.leases.setdefault(directive.job_id, directive.lease_id)
+        return {**super().result(directive, outcome), "lease_id": lease}
+
+
 FLAWS = (
     Flaw("LC-04", TakesFinishedForFree, ("after-completion-bus",)),
     Flaw("LC-04", ForgetsAtTheStart, ("after-restart",)),
     Flaw("LC-04", RemembersInMemory, ("after-restart",)),
+    Flaw(
+        "LC-04",
+        AnswersDuplicatesAnew,
+        ("after-completion-http", "after-completion-bus", "after-restart"),
+        said="RESULTs of one attempt differ in timestamp",
+    ),
+    Flaw(
+        "LC-04",
+        WorksOnWhatIsDone,
+        ("after-completion-bus", "after-restart"),
+        said="the work ran 2 times because of a duplicate",
+    ),
     Flaw("LC-05", KnowsOnlyItself, ("two-instances",)),
     Flaw("LC-05", ReadsThenWrites, ("at-once-http",)),
     Flaw("LC-05", SharesClaimsWithItself, ("at-once-http",)),
     Flaw("LC-05", AnswersEveryCopy, ("at-once-bus",)),
+    Flaw("LC-05", WorksBesideTheOwner, ("at-once-bus",), said="times because of three copies"),
+    Flaw(
+        "LC-05",
+        WorksBesideTheOtherInstance,
+        ("two-instances",),
+        said="times because of copies that two instances got",
+    ),
+    Flaw(
+        "LC-05",
+        AnswersCopiesOfTheOther,
+        ("two-instances",),
+        said="RESULTs came from two instances",
+    ),
     Flaw("LC-06", TakesAnyAttempt, ("late-http",)),
+    Flaw("LC-06", WorksBeforeItLooks, ("late-http",), said="attempt 1 was run after attempt 2"),
+    Flaw("LC-06", RefusesOlderAttempts, ("late-bus",), said="answered with a RESULT after attempt"),
     Flaw("LC-06", FinishesOlderAttempts, ("at-work",)),
     Flaw("LC-07", RunsWhatHasExpired, ("on-arrival-http",)),
+    Flaw(
+        "LC-07",
+        FetchesWhatHasExpired,
+        ("on-arrival-bus",),
+        said="a directive whose lease ended an hour ago was run",
+    ),
     Flaw("LC-07", AnswersWhatHasExpired, ("on-arrival-bus",)),
     Flaw("LC-07", ReportsAfterTheLease, ("frozen",)),
     Flaw("LC-08", IgnoresStaleAnswers),
@@ -217,4 +341,16 @@ FLAWS = (
     Flaw("LC-09", RefusesNewAttempts, ("new-attempt-http",)),
     Flaw("LC-09", AnswersFromMemory, ("new-attempt-bus",)),
     Flaw("LC-09", AcksWithTheFirstLease, ("new-attempt-http",)),
+    Flaw(
+        "LC-09",
+        AcksOnTheBusWithTheFirstLease,
+        ("new-attempt-bus",),
+        said="ACK of attempt 2 carries another lease",
+    ),
+    Flaw(
+        "LC-09",
+        ReportsWithTheFirstLease,
+        ("new-attempt-bus",),
+        said="RESULT of attempt 2 carries another lease",
+    ),
 )

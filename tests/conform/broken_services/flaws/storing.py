@@ -41,6 +41,25 @@ class NamesPaths(Service):
         return {**super().artifact(path, text), "uri": str(path)}
 
 
+class NamesByAnotherWay(Service):
+    """The address of an artifact leads through its folder to another one, which is no one's."""
+
+    way = ".."
+
+    def artifact(self, path: Path, text: str) -> dict[str, Any]:
+        beside = path.parent.with_name("shared")
+        beside.mkdir(exist_ok=True)
+        path.rename(beside / path.name)
+        uri = f"{path.parent.as_uri()}/{self.way}/shared/{path.name}"
+        return {**super().artifact(path, text), "uri": uri}
+
+
+class NamesByAnEncodedWay(NamesByAnotherWay):
+    """The same, with the dots as escapes."""
+
+    way = "%2E%2e"
+
+
 class NamesNothing(Service):
     """Who comes next is supposed to know where to look."""
 
@@ -111,11 +130,34 @@ class ClearsOtherJobs(Service):
         return super().write(directive, folder, text)
 
 
+class WritesBesideTheOutput(Service):
+    """Notes are left where the last step publishes."""
+
+    name = "notes.txt"
+
+    def write(self, directive: Directive, folder: Path, text: str) -> dict[str, Any]:
+        place = self.root / "published" / directive.job_id
+        place.mkdir(parents=True, exist_ok=True)
+        (place / self.name).write_text(text)
+        return super().write(directive, folder, text)
+
+
+class LeavesFencesBehind(Service):
+    """A fence like that of `output_ref` is left for every job."""
+
+    def write(self, directive: Directive, folder: Path, text: str) -> dict[str, Any]:
+        artifact = super().write(directive, folder, text)
+        (directive.workspace / ".lucius-fence").write_text(text)
+        return artifact
+
+
 FLAWS = (
     Flaw("LC-10", DigestsAnotherEncoding, ("artifacts",)),
     Flaw("LC-10", CountsCharacters, ("artifacts",)),
     Flaw("LC-10", NamesWhatIsNotThere, ("artifacts",)),
     Flaw("LC-10", NamesPaths, ("artifacts",)),
+    Flaw("LC-10", NamesByAnotherWay, ("artifacts", "each-attempt"), said="which is not below"),
+    Flaw("LC-10", NamesByAnEncodedWay, ("artifacts",), said="which is not below"),
     Flaw("LC-10", NamesNothing, ("artifacts",)),
     Flaw("LC-10", LeavesOutTheAttempt, ("artifacts",)),
     Flaw("LC-10", NumbersFoldersByRun, ("each-attempt",)),
@@ -124,4 +166,6 @@ FLAWS = (
     Flaw("LC-11", KeepsACache),
     Flaw("LC-11", NotesItsFailures),
     Flaw("LC-11", ClearsOtherJobs),
+    Flaw("LC-11", WritesBesideTheOutput, said="written outside of its folder: published/"),
+    Flaw("LC-11", LeavesFencesBehind, said="written outside of its folder: lucius/"),
 )
