@@ -171,6 +171,8 @@ class _InProcess(Service):
         self.bus.cut()
         for lane in self.lanes:
             lane.end()
+        for task in self.tasks:
+            task.cancel()
         self.stopping.set()
 
     async def pause(self, seconds: float) -> None:
@@ -180,10 +182,7 @@ class _InProcess(Service):
         if not self.is_killed:
             await super().drain()
             return
-        tasks = list(self.tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     async def give_back(self, attempt: Attempt) -> None:
         """The claim of a dead instance has run out."""

@@ -103,6 +103,7 @@ class Lane:
 
     def end(self) -> None:
         self._is_ending = True
+        self._rests.set()
 
     async def _open(self) -> ServiceBusReceiver:
         if self._receiver is None:
