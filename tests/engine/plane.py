@@ -298,7 +298,12 @@ class Plane:
         self.metrics = Recorder()
         self.telemetry = Telemetry(self.metrics)
         self._numbers = numbers
-        world = World(self.clock, lambda size: next(numbers).to_bytes(size), lambda: 0.5)
+        self.chances: Iterator[float] = itertools.repeat(0.5)
+        world = World(
+            self.clock,
+            lambda size: next(numbers).to_bytes(size),
+            lambda: next(self.chances),
+        )
         seen = cast(Ledger, self.detour)
         self.engine = LedgerEngine(seen, world, self.telemetry, settings)
         self.dispatcher = self.another_dispatcher()

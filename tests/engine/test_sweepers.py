@@ -15,7 +15,7 @@ from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.decision import NOTHING, Decision, OutboxKind, OutboxMark
 from lucius_orchestrator.domain.timers import Due, TimerKind
-from lucius_orchestrator.engine.telemetry import SWEEPER_ACTIONS, SWEEPER_FAILURES
+from lucius_orchestrator.engine.telemetry import CONFLICTS, SWEEPER_ACTIONS, SWEEPER_FAILURES
 from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
 from lucius_orchestrator.ports.ledger import DirectiveStatus, LedgerUnavailable, Repair
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
@@ -355,6 +355,19 @@ async def test_an_index_that_names_a_job_too_early_is_moved_on(plane: Plane) -> 
     assert await indexed(plane) == [Due(expires_at, TimerKind.LEASE)]
     assert (await plane.stored(directive.job_id)).aggregate == before.aggregate
     assert await plane.events(directive.job_id) == trail
+
+
+async def test_the_next_event_of_a_job_whose_index_was_moved_on_meets_no_conflict(
+    plane: Plane,
+) -> None:
+    directive = await plane.working()
+    plane.later(minutes=14)
+    await plane.reply(heartbeat(directive))
+    plane.later(minutes=1, seconds=2)
+    assert await plane.sweep_all() == {}
+    assert plane.detour.calls["reschedule"] == 1
+    assert (await plane.reply(heartbeat(directive))).verdict is Verdict.APPLIED
+    assert plane.metrics.count(CONFLICTS) == 0
 
 
 async def test_a_job_that_moves_while_its_index_is_moved_on_keeps_its_own_timer(

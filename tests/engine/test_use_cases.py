@@ -1,5 +1,6 @@
 """What clients and services may ask of the engine, and what becomes of their jobs."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from lucius_orchestrator.engine.engine import LedgerEngine, Submission
 from lucius_orchestrator.engine.requests import JobRequest
 from lucius_orchestrator.ports.ledger import Limits
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
+from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from tests.engine.plane import (
     ARTIFACT,
     MOMENT,
@@ -22,6 +24,7 @@ from tests.engine.plane import (
     SECRET,
     SKEW,
     TENANT,
+    TOPIC,
     Plane,
     ack,
     configured,
@@ -167,6 +170,43 @@ async def test_no_two_attempts_of_any_jobs_share_a_lease(plane: Plane) -> None:
         await plane.sweep_all()
         leases += [failing.lease_id, (await serve(plane, "ocr")).lease_id]
     assert len(set(leases)) == len(leases) == 15
+
+
+async def report_failures(plane: Plane, jobs: Sequence[str]) -> None:
+    await plane.dispatch()
+    for job_id in jobs:
+        await plane.reply(result(await plane.attempt(job_id), RETRY))
+
+
+async def acknowledge_nothing(plane: Plane, _jobs: Sequence[str]) -> None:
+    await plane.dispatch()
+    plane.later(timedelta(seconds=30) + SKEW)
+    await plane.sweep(AckTimeout)
+
+
+async def be_out_of_reach(plane: Plane, _jobs: Sequence[str]) -> None:
+    plane.bus.refuse(TOPIC)
+    await plane.dispatch()
+
+
+@pytest.mark.parametrize("fail", [report_failures, acknowledge_nothing, be_out_of_reach])
+async def test_each_failed_attempt_waits_by_a_jitter_of_its_own(
+    plane: Plane, fail: Callable[[Plane, Sequence[str]], Awaitable[None]]
+) -> None:
+    """Else those that fail together would be tried again together."""
+    plane.chances = (number / 1000 for number in range(1000))
+    jobs = [await plane.submit(request(idempotency_key=f"k-{number}")) for number in range(3)]
+    waits = []
+    for whole_wait in (timedelta(minutes=1), timedelta(minutes=5)):
+        await fail(plane, jobs)
+        for job_id in jobs:
+            step = await plane.step(job_id)
+            assert step.next_attempt_at is not None
+            waits.append((step.next_attempt_at - plane.clock.now) / whole_wait)
+        plane.later(1.1 * whole_wait + SKEW)
+        assert await plane.sweep_all() == {"due_retries": len(jobs)}
+    assert all(0.9 <= wait < 1.1 for wait in waits)
+    assert len(set(waits)) == len(waits) == 2 * len(jobs)
 
 
 async def test_without_an_output_in_the_result_the_final_output_is_the_requests(
