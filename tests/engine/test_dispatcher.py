@@ -1,15 +1,16 @@
 """Directives on their way to the bus, and what the ledger learns of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from lucius_bus.memory import MemoryBus
-from lucius_bus.port import BusUnavailable
+from lucius_bus.port import BusMessage, BusUnavailable
 from lucius_contract.audit import DeadLetterKind, EventType
 from lucius_contract.messages import parse_directive
 from lucius_contract.states import JobState, OutboxState, StepState
@@ -22,6 +23,7 @@ from tests.engine.plane import (
     AT_ONCE,
     DEADLINE,
     MANY,
+    MOMENT,
     PIPELINE,
     SKEW,
     TENANT,
@@ -36,6 +38,7 @@ from tests.engine.plane import (
     result,
     turns,
 )
+from tests.ledger.backends import Clock, MemoryBackend
 
 LEASE = DispatcherSettings().lease
 DISPATCH_LEASE = timedelta(seconds=30 + 120 + 600 + 30, minutes=15)
@@ -174,7 +177,8 @@ async def test_a_publish_that_takes_too_long_is_postponed(plane: Plane) -> None:
     job_id = await plane.submit()
     plane.bus_detour.before["publish"] = _never
     settings = DispatcherSettings(publish_timeout=timedelta(milliseconds=10))
-    assert await plane.another_dispatcher(settings).run_once() == 1
+    async with asyncio.timeout(DEADLINE):
+        assert await plane.another_dispatcher(settings).run_once() == 1
     assert await plane.states(job_id) == UNSENT
     row = await plane.row(job_id)
     assert row == (OutboxState.PENDING, False)
@@ -202,6 +206,42 @@ async def test_a_directive_that_waited_for_hours_goes_out_with_a_whole_lease(
     assert directive.lease_expires_at == plane.clock.now + DISPATCH_LEASE
     assert (step.state, step.attempt_no) == (StepState.AWAITING_ACK, 1)
     assert (await plane.reply(ack(directive))).verdict == "APPLIED"
+
+
+async def first_published_after(plane: Plane, wait: timedelta) -> tuple[datetime, datetime]:
+    """When the lease of a directive ended that the bus could not take before; and by now."""
+    job_id = await plane.submit()
+    given = (await plane.step(job_id)).lease_expires_at
+    plane.bus.go_away()
+    await plane.dispatch()
+    plane.later(wait)
+    plane.bus.come_back()
+    directive = await plane.directive()
+    assert given is not None
+    return given, directive.lease_expires_at
+
+
+TO_ACKNOWLEDGE_AND_WORK = timedelta(seconds=30, minutes=15)
+TO_SPARE = DISPATCH_LEASE - TO_ACKNOWLEDGE_AND_WORK
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [TO_SPARE + MOMENT, TO_SPARE + timedelta(seconds=30), DISPATCH_LEASE - MOMENT, DISPATCH_LEASE],
+)
+async def test_a_directive_with_less_than_a_whole_lease_left_gets_a_new_one(
+    plane: Plane, wait: timedelta
+) -> None:
+    given, expires_at = await first_published_after(plane, wait)
+    assert expires_at == plane.clock.now + DISPATCH_LEASE
+    assert expires_at == given + wait
+
+
+@pytest.mark.parametrize("wait", [timedelta(seconds=30), TO_SPARE])
+async def test_a_directive_with_a_whole_lease_left_keeps_it(plane: Plane, wait: timedelta) -> None:
+    given, expires_at = await first_published_after(plane, wait)
+    assert expires_at == given
+    assert expires_at - plane.clock.now >= TO_ACKNOWLEDGE_AND_WORK
 
 
 async def test_a_late_directive_whose_step_ends_while_it_gets_a_lease_is_not_published(
@@ -323,6 +363,23 @@ async def test_a_directive_whose_step_has_succeeded_meanwhile_is_marked_and_not_
     assert (await plane.job(job_id)).state is JobState.SUCCEEDED
 
 
+@pytest.mark.parametrize("blind", [True, False])
+async def test_a_directive_whose_step_another_process_has_moved_is_not_published_from_memory(
+    plane: Plane, blind: bool
+) -> None:
+    """Whether the ledger says with a claim how the job is, which version it has, or nothing."""
+    job_id = await published_but_not_marked(plane)
+    (directive,) = await plane.directives()
+    other = await plane.replica()
+    await other.reply(result(directive))
+    plane.later(LEASE + SKEW)
+    plane.detour.claims_are_blind = blind
+    assert await plane.dispatch() == 1
+    assert await plane.directives() == []
+    assert await state_of_row(plane, job_id) is OutboxState.SENT
+    assert (await plane.job(job_id)).state is JobState.SUCCEEDED
+
+
 async def test_after_a_dispatcher_has_died_another_publishes_the_same_attempt(
     plane: Plane,
 ) -> None:
@@ -378,6 +435,103 @@ async def test_rows_for_which_there_was_no_room_are_looked_for_at_once(plane: Pl
         go_on.set()
         found = [(await plane.directive_on_the_way()).job_id for _ in jobs]
     assert sorted(found) == sorted(jobs)
+
+
+async def test_a_dispatcher_holds_no_more_rows_than_can_be_under_way_and_wait_for_that(
+    plane: Plane,
+) -> None:
+    """What its own process commits beyond that is left to others."""
+    go_on, batches = asyncio.Event(), list[int]()
+
+    async def hold(_topic: str, messages: Sequence[BusMessage]) -> None:
+        batches.append(len(messages))
+        await go_on.wait()
+
+    plane.bus_detour.before["publish"] = hold
+    other = await plane.replica()
+    settings = DispatcherSettings(batch_size=2, concurrency=2, poll_interval=timedelta(hours=1))
+    async with running([plane.another_dispatcher(settings)]):
+        await plane.detour.called("claim")
+        jobs = []
+        for number in range(15):
+            jobs.append(await plane.submit(request(idempotency_key=f"k-{number}")))
+            await turns()
+        left = await other.ledger.claim(OutboxKind.DIRECTIVE, MANY, LEASE)
+        go_on.set()
+        held = [(await plane.directive_on_the_way()).job_id for _ in range(len(jobs) - len(left))]
+    assert len(held) <= 2 * (2 * 2)
+    assert sorted(held + [claim.job_id for claim in left]) == sorted(jobs)
+    assert max(batches) <= 2
+
+
+async def test_rows_of_other_processes_have_their_turn_however_many_this_one_brings(
+    plane: Plane,
+) -> None:
+    """Each publish brings another directive, so one is always waiting."""
+    other = await plane.replica()
+    theirs, is_out = list[str](), asyncio.Event()
+
+    async def bring_another(_topic: str, messages: Sequence[BusMessage]) -> None:
+        (message,) = messages
+        if not theirs:
+            theirs.append(await other.submit(request(idempotency_key="theirs")))
+        if message.properties["jobId"] in theirs:
+            is_out.set()
+        if not is_out.is_set():
+            await plane.submit(request(idempotency_key=message.message_id))
+
+    plane.bus_detour.before["publish"] = bring_another
+    settings = replace(QUICK_POLL, batch_size=1, concurrency=1)
+    async with running([plane.another_dispatcher(settings)]):
+        await plane.submit()
+        async with asyncio.timeout(DEADLINE):
+            await is_out.wait()
+
+
+@pytest.fixture
+async def on_tables() -> AsyncIterator[Plane]:
+    """Where dispatchers lead lanes."""
+    clock = Clock()
+    backend, bus = MemoryBackend(clock), MemoryBus(clock)
+    await backend.start()
+    yield Plane.new(backend, bus)
+    await bus.close()
+    await backend.stop()
+
+
+async def test_a_dispatcher_that_looks_keeps_its_lanes_at_three_requests_a_lease(
+    on_tables: Plane,
+) -> None:
+    other = await on_tables.replica()
+    for _ in range(int(4 * LEASE.total_seconds())):
+        await on_tables.dispatcher.run_once()
+        await other.dispatcher.run_once()
+        on_tables.later(seconds=1)
+    assert on_tables.detour.calls["lead"] == 4 * 3
+    assert other.detour.calls["claim"] == 0
+
+
+async def test_a_dispatcher_that_was_held_up_leaves_its_lanes_to_who_has_taken_them(
+    on_tables: Plane,
+) -> None:
+    other = await on_tables.replica()
+    await on_tables.dispatcher.run_once()
+    on_tables.later(LEASE + SKEW)
+    await other.dispatcher.run_once()
+    job_id = await on_tables.submit()
+    assert await on_tables.dispatcher.run_once() == 0
+    assert await other.dispatcher.run_once() == 1
+    assert (await on_tables.step(job_id)).state is StepState.AWAITING_ACK
+
+
+async def test_lanes_that_another_leaves_are_taken_at_the_next_look(on_tables: Plane) -> None:
+    other = await on_tables.replica()
+    await other.dispatcher.run_once()
+    job_id = await on_tables.submit()
+    assert await on_tables.dispatcher.run_once() == 0
+    await other.ledger.close()
+    assert await on_tables.dispatcher.run_once() == 1
+    assert (await on_tables.step(job_id)).state is StepState.AWAITING_ACK
 
 
 async def test_a_dispatcher_survives_a_ledger_that_is_away(plane: Plane) -> None:
