@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from lucius_bus.waiting import until_set
 from lucius_contract.routing import LANES
@@ -39,6 +40,13 @@ class ClaimSettings:
             raise ValueError("poll_interval must be above zero")
 
 
+class _Adopted(NamedTuple):
+    """A claim that waits for room, and until when it is held."""
+
+    claim: Claim
+    until: datetime
+
+
 class ClaimLoop:
     """Runs by `run()` until `stop()`, which returns when all that was claimed is delivered. One
     that `leads` keeps to lanes that no other one claims in."""
@@ -62,7 +70,7 @@ class ClaimLoop:
         self._stopped = asyncio.Event()
         self._stopped.set()
         self._batches: set[asyncio.Task[None]] = set()
-        self._adopted: deque[Claim] = deque()
+        self._adopted: deque[_Adopted] = deque()
         self._is_asked_to_look = False
         self._claim_at = 0.0
         self._lanes = frozenset[int]() if leads else frozenset(ALL_LANES)
@@ -74,7 +82,8 @@ class ClaimLoop:
         return not self._stopping.is_set() and len(self._adopted) < room
 
     def take(self, claims: Sequence[Claim]) -> None:
-        self._adopted.extend(claims)
+        until = self._engine.world.clock() + self._settings.lease
+        self._adopted.extend(_Adopted(claim, until) for claim in claims)
         self._woken.set()
 
     def wake(self) -> None:
@@ -113,7 +122,7 @@ class ClaimLoop:
         return len(claims)
 
     async def _claim_until_stopped(self, tasks: asyncio.TaskGroup) -> None:
-        while not self._stopping.is_set() or self._adopted:
+        while self._has_adopted() or not self._stopping.is_set():
             self._woken.clear()  # before the claim: what is committed after it wakes us again
             is_full = len(self._batches) >= self._settings.concurrency
             claims = [] if is_full else self._given() or await self._claim_if_due()
@@ -134,7 +143,16 @@ class ClaimLoop:
         if not self._adopted or (loop_time >= self._claim_at and not self._stopping.is_set()):
             return []
         count = min(len(self._adopted), self._settings.batch_size)
-        return [self._adopted.popleft() for _ in range(count)]
+        return [self._adopted.popleft().claim for _ in range(count)]
+
+    def _has_adopted(self) -> bool:
+        """Whether rows wait for room. One that did for longer than its lease may be another's by
+        now, or delivered: it is looked for again."""
+        now = self._engine.world.clock()
+        while self._adopted and self._adopted[0].until < now:
+            self._adopted.popleft()
+            self._is_asked_to_look = True
+        return bool(self._adopted)
 
     async def _claim_if_due(self) -> list[Claim]:
         """Looking costs: it is done when somebody says so, when there was more than could be taken,
@@ -148,7 +166,6 @@ class ClaimLoop:
 
     async def _claim(self) -> list[Claim]:
         settings, loop = self._settings, asyncio.get_running_loop()
-        self._claim_at = loop.time() + settings.poll_interval.total_seconds()
         self._is_asked_to_look = False  # before: what is committed meanwhile asks again
         if self._adopted:
             self._woken.set()
@@ -161,6 +178,10 @@ class ClaimLoop:
         except LedgerError as error:
             self._engine.telemetry.dispatch_failed("claim", 0, error)
             return []
+        finally:
+            # Counted from the end: a look that takes longer than the interval would be due again
+            # at once, and adopted rows would not have their turn.
+            self._claim_at = loop.time() + settings.poll_interval.total_seconds()
 
     async def _led_lanes(self) -> frozenset[int]:
         """Asked for again long before the lease on them is over, and as long as some are missing:

@@ -1,6 +1,7 @@
 """Directives on their way to the bus, and what the ledger learns of it."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -464,6 +465,121 @@ async def test_a_dispatcher_holds_no_more_rows_than_can_be_under_way_and_wait_fo
     assert max(batches) <= 2
 
 
+@asynccontextmanager
+async def one_behind_another(
+    plane: Plane, wait: timedelta
+) -> AsyncIterator[tuple[asyncio.Event, list[str]]]:
+    """Two jobs after a while in which a dispatcher publishes the first one, and will until the
+    event is set; the second one, which is claimed too, waits behind it."""
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(*_: Any) -> None:
+        held.set()
+        await go_on.wait()
+
+    plane.bus_detour.before["publish"] = hold
+    settings = DispatcherSettings(batch_size=1, concurrency=1, poll_interval=timedelta(hours=1))
+    async with running([plane.another_dispatcher(settings)]):
+        await plane.detour.called("claim")
+        jobs = [await plane.submit(request(idempotency_key="k-1"))]
+        async with asyncio.timeout(DEADLINE):
+            await held.wait()
+        jobs.append(await plane.submit(request(idempotency_key="k-2")))
+        plane.later(wait)
+        yield go_on, jobs
+
+
+async def test_a_row_that_waited_for_longer_than_its_lease_is_left_to_who_has_claimed_it(
+    plane: Plane,
+) -> None:
+    other = await plane.replica()
+    async with one_behind_another(plane, LEASE + SKEW) as (go_on, jobs):
+        assert await other.dispatch() == 2
+        for directive in await other.directives():
+            await other.reply(result(directive))
+        go_on.set()
+    assert [directive.job_id for directive in await plane.directives()] == jobs[:1]
+
+
+async def test_a_row_that_waited_for_longer_than_its_lease_is_looked_for_again(
+    plane: Plane,
+) -> None:
+    async with one_behind_another(plane, LEASE + SKEW) as (go_on, jobs):
+        go_on.set()
+        assert [(await plane.directive_on_the_way()).job_id for _ in jobs] == jobs
+
+
+async def test_a_row_that_waited_within_its_lease_is_published_without_a_look(
+    plane: Plane,
+) -> None:
+    async with one_behind_another(plane, LEASE - SKEW) as (go_on, jobs):
+        go_on.set()
+        assert [(await plane.directive_on_the_way()).job_id for _ in jobs] == jobs
+    assert plane.detour.calls["claim"] == 1  # when it began
+
+
+class LoopTime:
+    """Lets time pass for the event loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        real, self._passed = loop.time, 0.0
+        monkeypatch.setattr(loop, "time", lambda: real() + self._passed)
+
+    def later(self, duration: timedelta) -> None:
+        self._passed += duration.total_seconds()
+
+
+async def test_a_look_that_takes_longer_than_their_interval_holds_up_no_row_of_this_process(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, looks = LoopTime(monkeypatch), itertools.count(1)
+
+    async def take_long(*_: Any) -> None:
+        assert next(looks) < 10, "one look follows the other"
+        time.later(2 * SLOW_POLL.poll_interval)
+
+    plane.detour.after["claim"] = take_long
+    async with running([plane.another_dispatcher(SLOW_POLL)]):
+        await plane.detour.called("claim")
+        job_id = await plane.submit()
+        assert (await plane.directive_on_the_way()).job_id == job_id
+
+
+async def test_a_dispatcher_that_stops_delivers_what_it_holds_and_claims_no_more(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long ago it has looked."""
+    other, time = await plane.replica(), LoopTime(monkeypatch)
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(*_: Any) -> None:
+        held.set()
+        await go_on.wait()
+
+    plane.bus_detour.before["publish"] = hold
+    day = timedelta(days=1)
+    dispatcher = plane.another_dispatcher(
+        DispatcherSettings(batch_size=1, concurrency=1, lease=2 * day, publish_timeout=day)
+    )
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(dispatcher.run())
+        await plane.detour.called("claim")
+        jobs = [await plane.submit(request(idempotency_key="k-1"))]
+        async with asyncio.timeout(DEADLINE):
+            await held.wait()
+        jobs.append(await plane.submit(request(idempotency_key="k-2")))
+        theirs = await other.submit(request(idempotency_key="theirs"))
+        stopping = tasks.create_task(dispatcher.stop())
+        await turns()
+        time.later(timedelta(hours=1))
+        go_on.set()
+        async with asyncio.timeout(DEADLINE):
+            await stopping
+    assert [directive.job_id for directive in await plane.directives()] == jobs
+    assert (await plane.directive()).job_id == theirs
+
+
 async def test_rows_of_other_processes_have_their_turn_however_many_this_one_brings(
     plane: Plane,
 ) -> None:
@@ -486,6 +602,25 @@ async def test_rows_of_other_processes_have_their_turn_however_many_this_one_bri
         await plane.submit()
         async with asyncio.timeout(DEADLINE):
             await is_out.wait()
+
+
+async def test_a_row_of_this_process_does_not_wait_for_a_backlog_of_others(plane: Plane) -> None:
+    other = await plane.replica()
+    backlog = [await other.submit(request(idempotency_key=f"k-{number}")) for number in range(6)]
+    published, mine = list[str](), list[str]()
+
+    async def bring_one(_topic: str, messages: Sequence[BusMessage]) -> None:
+        published.extend(str(message.properties["jobId"]) for message in messages)
+        if not mine:
+            mine.append(await plane.submit())
+
+    plane.bus_detour.before["publish"] = bring_one
+    settings = DispatcherSettings(batch_size=1, concurrency=1, poll_interval=timedelta(hours=1))
+    async with running([plane.another_dispatcher(settings)]):
+        for _ in range(7):
+            await plane.directive_on_the_way()
+    assert sorted(published) == sorted(backlog + mine)
+    assert published[1] == mine[0]
 
 
 @pytest.fixture
