@@ -31,7 +31,7 @@ TIER = Tier[os.environ.get("TESTS_TIER", "check").upper()]
 _CHECKED = ("docs/", "examples/embedding/tests/test_memory.py", "examples/ocr/tests/test_memory.py")
 _JUDGED_IN_CHECK = re.compile(r"contract_tests/.*\[(ocr|embedding|embedding\.\S+|sis\.\S+):")
 _SERVER_FIXTURES = {"azure_storage", "postgres_uri", "temporal"}
-_SERVER_PARAMETERS = re.compile(r"postgres|azure|temporal")
+_SERVER_PARAMETERS = re.compile(r"postgres|azure|blob|temporal")
 _WITHOUT_SERVERS = ("tests/contract/", "tests/domain/", "tests/settings/")
 
 

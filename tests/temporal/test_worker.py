@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from lucius_orchestrator.ports.invoker import AttemptName
@@ -14,6 +15,8 @@ from lucius_orchestrator.temporal.worker import TemporalWorker, WorkerSettings
 from tests.temporal.invoker import DEADLINE, ScriptedInvoker
 from tests.temporal.stage import QUICKLY, Stage, employed, working
 from tests.temporal_server import free_port, temporal_server
+
+pytestmark = pytest.mark.check
 
 STORED = AttemptName("", "acme", "s1", 2, "f" * 32)
 
