@@ -8,12 +8,13 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import NamedTuple
 
+from tests.runner.deadlines import PROCESS_DEADLINE
+
 _PROGRAM = Path(__file__).parent.parent / "tools/node/node_modules/azurite/dist/src/azurite.js"
 _LEASH = Path(__file__).parent / "azurite_leash.cjs"
 _ACCOUNT = "devstoreaccount1"
 # The account that every Azurite has; its key is public.
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-_START_SECONDS = 60.0
 _LISTENS = "service is successfully listening at "
 
 
@@ -86,7 +87,7 @@ def _where(lines: "Queue[str | None]") -> Azurite:
     said: list[str] = []
     while not {"Blob", "Table", "Queue"} <= found.keys():
         try:
-            line = lines.get(timeout=_START_SECONDS)
+            line = lines.get(timeout=PROCESS_DEADLINE)
         except Empty:
             line = None
         if line is None:

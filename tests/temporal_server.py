@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.runner.deadlines import PROCESS_DEADLINE, seconds
+
 _LEASH = Path(__file__).parents[1] / "lucius_orchestrator/bootstrap/leash.py"
-_START_SECONDS = 60.0
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = seconds(10)
 _ATTRIBUTES = ("LuciusTenant", "LuciusRequestType", "LuciusState")
 
 
@@ -92,7 +93,7 @@ async def _answers(address: str, process: "subprocess.Popen[bytes]") -> None:
 
     from lucius_orchestrator.temporal.connection import TemporalOptions, connected
 
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + PROCESS_DEADLINE
     while True:
         try:
             client = await connected(TemporalOptions(address))

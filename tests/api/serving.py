@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-DEADLINE = 20  # seconds in which what must happen happens
+from tests.runner.deadlines import DEADLINE
 
 
 class _Server(uvicorn.Server):

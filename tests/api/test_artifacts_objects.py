@@ -20,7 +20,8 @@ from lucius_orchestrator.observability.metrics import PrometheusMetrics
 from tests.api.artifact_stage import BASE, LIMITS, ArtifactStage, artifact_stage, digest_of
 from tests.api.serving import Wire, address, served, wire
 from tests.api.stage import code
-from tests.engine.plane import DEADLINE, TENANT
+from tests.engine.plane import TENANT
+from tests.runner.deadlines import DEADLINE
 
 CONTENT = b"ten bytes!"
 

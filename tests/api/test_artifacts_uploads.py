@@ -20,7 +20,8 @@ from tests.api.artifact_stage import (
     proof_of,
 )
 from tests.api.stage import code, pointers
-from tests.engine.plane import DEADLINE, TENANT
+from tests.engine.plane import TENANT
+from tests.runner.deadlines import DEADLINE
 
 CONTENT = b"ten bytes!"
 MEMBERS = set(UploadView.model_fields)

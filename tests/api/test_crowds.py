@@ -8,10 +8,11 @@ import httpx
 import pytest
 
 from lucius_orchestrator.ports.registry import TenantConfig
-from tests.api.serving import DEADLINE, address, served
+from tests.api.serving import address, served
 from tests.api.stage import Stage
 from tests.engine.plane import OCR, Plane, configured, result
 from tests.ledger.view import job_ids
+from tests.runner.deadlines import DEADLINE
 
 TWINS = 64
 LIMIT = 5

@@ -30,9 +30,10 @@ from docs.generator import ROOT
 from lucius_contract.messages import Directive
 from lucius_orchestrator.api import operations
 from tests.api.artifact_stage import ArtifactStage, artifact_stage, digest_of
-from tests.api.serving import DEADLINE, address, served
+from tests.api.serving import address, served
 from tests.api.stage import LIFE, QUICK
 from tests.engine.plane import OCR, TENANT, Plane, ack, request
+from tests.runner.deadlines import DEADLINE
 from tests.runner.tiers import examples
 
 CHECKS = [

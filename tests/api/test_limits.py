@@ -10,10 +10,11 @@ from starlette.types import Message
 from lucius_orchestrator.api import ApiLimits
 from lucius_orchestrator.api.bodies import BoundedBody, ClientGone, read_body
 from lucius_orchestrator.api.edge import Answering
-from tests.api.serving import DEADLINE, address, head, served, wire
+from tests.api.serving import address, head, served, wire
 from tests.api.stage import Stage
 from tests.engine.plane import OCR, Plane
 from tests.ledger.view import job_ids
+from tests.runner.deadlines import DEADLINE
 
 SMALL = ApiLimits(max_body_bytes=1000, request_timeout=timedelta(milliseconds=200))
 BODY = json.dumps(OCR).encode()

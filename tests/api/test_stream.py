@@ -11,9 +11,10 @@ from lucius_contract.messages import Directive
 from lucius_orchestrator.api import ApiLimits
 from lucius_orchestrator.domain.decision import AuditEvent
 from lucius_orchestrator.ports.ledger import LedgerUnavailable
-from tests.api.serving import DEADLINE, head, served, wire
+from tests.api.serving import head, served, wire
 from tests.api.stage import Stage, code
 from tests.engine.plane import Plane, ack, once, request, result
+from tests.runner.deadlines import DEADLINE
 
 
 class Told(NamedTuple):

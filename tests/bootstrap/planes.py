@@ -13,8 +13,8 @@ from lucius_contract.routing import directive_topic, lane_of
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.bootstrap.plane import ControlPlane, control_plane
 from lucius_orchestrator.settings import load_settings
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 20
 ADDRESS = "http://127.0.0.1:8080"
 OCR: dict[str, Any] = {
     "tenant_id": "acme",

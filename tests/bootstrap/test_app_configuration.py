@@ -25,6 +25,7 @@ from tests.registry.app_configuration_double import (
     Fault,
     running_app_configuration,
 )
+from tests.runner.deadlines import DEADLINE
 
 STAMP = """\
 protocol_id: stamp
@@ -34,7 +35,6 @@ steps:
   - {step_type: STAMP, service: stamper, payload_schema: {type: object}}
 """
 SEAL = STAMP.replace("stamp", "seal").replace("STAMP", "SEAL")
-DEADLINE = 20
 
 
 @pytest.fixture

@@ -29,8 +29,9 @@ from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.settings import load_settings
 from lucius_outbox.sqlite.store import SqliteStore
 from tests.azurite import Azurite
-from tests.bootstrap.planes import ADDRESS, DEADLINE, OCR, client, plane
+from tests.bootstrap.planes import ADDRESS, OCR, client, plane
 from tests.engine.plane import Recorder
+from tests.runner.deadlines import DEADLINE
 
 CONTENT = b"ten bytes!"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

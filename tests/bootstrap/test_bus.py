@@ -28,6 +28,7 @@ from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.settings import Settings, load_settings
 from servicebus_emulator.server import Emulator
 from tests.bootstrap.planes import OCR, client, next_directive, plane
+from tests.runner.deadlines import DEADLINE, seconds
 
 WAIT = timedelta(seconds=20)
 TOPIC = "global-bus-p0"
@@ -45,10 +46,10 @@ async def test_without_a_name_it_is_an_emulator_inside_the_process(tmp_path: Pat
         assert isinstance(opened.bus, EmbeddedBus)
         port = int(opened.place.address.removeprefix("sb://127.0.0.1:"))
         assert opened.place.connection == keyless_connection("127.0.0.1", port)
-        with socket.create_connection(("127.0.0.1", port), timeout=20):
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE):
             pass
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=20)
+        socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
 
 
 async def test_a_connection_string_is_never_handed_on(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ async def test_a_protocol_that_is_added_brings_the_subscriptions_of_its_service(
     folder.mkdir(parents=True)
     (folder / "first.yaml").write_text(STAMP.replace("stamp", "first").replace("STAMP", "FIRST"))
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(DEADLINE),
         plane(tmp_path, LUCIUS_PROTOCOLS_DIR=str(folder.parent)) as made,
         client(made) as http,
     ):
@@ -196,7 +197,11 @@ async def test_nothing_is_published_before_the_topology_was_applied(
     EmbeddedBus(emulator).apply(topology_of(YamlRegistry(None).load()))
     await emulator.start()
     shared = {"LUCIUS_SERVICEBUS_CONNECTION": keyless_connection("127.0.0.1", emulator.port)}
-    async with asyncio.timeout(60), plane(tmp_path, **shared) as made, client(made) as http:
+    async with (
+        asyncio.timeout(seconds(60)),
+        plane(tmp_path, **shared) as made,
+        client(made) as http,
+    ):
         assert (await http.post("/v1/orchestrate", json=OCR)).status_code == 202
         assert made.bus is not None
         topic = directive_topic(lane_of("acme"))

@@ -25,8 +25,8 @@ from lucius_orchestrator.bootstrap.temporal import open_temporal
 from lucius_orchestrator.settings import Settings, load_settings
 from lucius_orchestrator.temporal.connection import connected
 from lucius_orchestrator.temporal.search import missing_attributes
-from tests.bootstrap.planes import DEADLINE
 from tests.components import require
+from tests.runner.deadlines import DEADLINE
 
 
 def settings_in(folder: Path, **variables: str) -> Settings:

@@ -10,6 +10,7 @@ from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.bootstrap.registry import LimitedRegistry, RegistryWatch
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.settings import load_settings
+from tests.runner.deadlines import DEADLINE
 
 PROTOCOL = """
 protocol_id: stamp
@@ -54,7 +55,7 @@ async def test_a_file_that_changes_is_taken_up(tmp_path: Path) -> None:
     files.load()
     seen: asyncio.Queue[Snapshot] = asyncio.Queue()
     watch = RegistryWatch(files, seen.put, timedelta(milliseconds=1))
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
         tasks.create_task(watch.run())
         (folder / "stamp.yaml").write_text(PROTOCOL.replace("stamper", "sealer"))
         snapshot = await seen.get()

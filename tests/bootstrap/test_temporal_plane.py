@@ -17,7 +17,8 @@ from lucius_orchestrator.bootstrap.plane import ControlPlane, control_plane
 from lucius_orchestrator.bootstrap.roles import ServeRole
 from lucius_orchestrator.settings import Settings, load_settings
 from tests.api.serving import address, served
-from tests.bootstrap.planes import ADDRESS, DEADLINE, OCR, client, next_directive, plane, reply
+from tests.bootstrap.planes import ADDRESS, OCR, client, next_directive, plane, reply
+from tests.runner.deadlines import DEADLINE, PROCESS_DEADLINE
 
 KEY = "k" * 32
 NO_BUS = keyless_connection("127.0.0.1", 1)
@@ -42,7 +43,7 @@ async def answer(made: ControlPlane, directive: Directive, kind: str, **said: st
 
 
 async def until_ended(http: httpx.AsyncClient, job_id: str) -> dict[str, object]:
-    async with http.stream("GET", f"/v1/jobs/{job_id}/stream", timeout=60) as stream:
+    async with http.stream("GET", f"/v1/jobs/{job_id}/stream", timeout=PROCESS_DEADLINE) as stream:
         async for _ in stream.aiter_lines():
             pass
     found: dict[str, object] = (await http.get(f"/v1/jobs/{job_id}")).json()

@@ -17,8 +17,8 @@ from lucius_orchestrator.bootstrap.parts import After, running
 from lucius_orchestrator.bootstrap.topology_keeper import EVENTS, TopologyKeeper
 from servicebus_emulator.sas import Keys
 from servicebus_emulator.server import Emulator
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 20
 PROMPTLY = (timedelta(milliseconds=1),)
 LANES = lane_topology(["ocr"]).topics
 TWO_LANES = Topology({topic: LANES[topic] for topic in ("global-bus-p0", "global-bus-replies-p0")})

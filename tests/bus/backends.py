@@ -18,13 +18,13 @@ from lucius_bus.topology import (
 from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from servicebus_emulator.server import Emulator
 from tests.bus.sync_bus import sync_bus
+from tests.runner.deadlines import DEADLINE
 
 TOPIC = "lane"
 OCR = "ocr"
 LOCK = timedelta(seconds=60)
 AT_ONCE = timedelta(0)
 LONG = timedelta(hours=2)
-DEADLINE = 20  # seconds in which what must happen happens
 KEY = "c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # that nobody may see
 
 
@@ -145,6 +145,8 @@ class EmbeddedBackend:
 SETTINGS = ServiceBusSettings(
     shortest_wait=timedelta(milliseconds=80),
     longest_look=timedelta(milliseconds=80),
+    attempt_timeout=timedelta(seconds=DEADLINE),
+    linger=LONG,
     first_pause=timedelta(milliseconds=10),
     longest_pause=timedelta(milliseconds=20),
     keep_alive=None,
@@ -243,6 +245,14 @@ async def receive_one(bus: Bus, subscription: str = OCR) -> Delivery:
     return delivery
 
 
+async def all_that_come(bus: Bus, count: int = 1, subscription: str = OCR) -> list[Delivery]:
+    """`count` that are there or on their way, and what a look finds beside them."""
+    found: list[Delivery] = []
+    while len(found) < count:
+        found += await receive(bus, subscription, wait=LONG)
+    return found + await receive(bus, subscription)
+
+
 @asynccontextmanager
 async def waiting(
     bus: Bus, subscription: str = OCR, limit: int = 10
@@ -256,8 +266,9 @@ async def waiting(
         yield task
 
 
-async def dead_letters(bus: Bus, subscription: str = OCR) -> list[Delivery]:
-    return await receive(bus, dead_letters_of(subscription))
+async def dead_letters(bus: Bus, subscription: str = OCR, count: int = 1) -> list[Delivery]:
+    """`count` that are there or on their way, and what a look finds beside them."""
+    return await all_that_come(bus, count, dead_letters_of(subscription))
 
 
 def ids(deliveries: Iterable[Delivery]) -> list[str]:

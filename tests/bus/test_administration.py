@@ -34,7 +34,8 @@ from servicebus_emulator.rules import (
     TrueFilter,
 )
 from servicebus_emulator.sas import Keys
-from tests.emulator.administration.serving import DEADLINE, Served, serve
+from tests.emulator.administration.serving import Served, serve
+from tests.runner.deadlines import DEADLINE
 
 LANES = lane_topology(["ocr", "sis", "embedding"])
 OCR = SubscriptionSettings("ocr", PropertyFilter({"service": "ocr"}))

@@ -180,9 +180,9 @@ async def test_locks_run_out_by_themselves_while_the_emulator_runs(served: Emula
     short = of_service(OCR, lock_duration=timedelta(milliseconds=30))
     bus.apply(Topology({TOPIC: (short,)}))
     await publish(bus, message(1))
-    await receive_one(bus)
+    first = await receive_one(bus)
     (again,) = await receive(bus, wait=LONG)
-    assert again.delivery_count == 2
+    assert again.delivery_count == first.delivery_count + 1
     await bus.close()
 
 

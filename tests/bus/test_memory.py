@@ -26,6 +26,7 @@ from tests.bus.backends import (
     turns,
     waiting,
 )
+from tests.runner.deadlines import DEADLINE
 
 SHORT = timedelta(milliseconds=20)
 
@@ -234,7 +235,7 @@ async def test_a_receiver_that_never_waits_leaves_the_others_their_turn(bus: Mem
         while not await bus.receive(TOPIC, OCR, 1, timedelta(0)):
             pass
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
         tasks.create_task(poll())
         await turns()
         await publish(bus, message(1))

@@ -17,7 +17,6 @@ from lucius_bus.port import BusMessage, BusUnavailable, LockLost
 from lucius_bus.topology import SubscriptionSettings
 from tests.bus.backends import (
     AT_ONCE,
-    DEADLINE,
     LOCK,
     LONG,
     OCR,
@@ -31,6 +30,7 @@ from tests.bus.backends import (
     receive,
     turns,
 )
+from tests.runner.deadlines import DEADLINE
 
 ORDERED = "ordered"
 

@@ -35,7 +35,6 @@ from lucius_bus.servicebus.reaching import Endpoint, reach
 from servicebus_emulator.faults import Fault, FaultKind, Point
 from tests.bus.backends import (
     AT_ONCE,
-    DEADLINE,
     KEY,
     LONG,
     OCR,
@@ -43,6 +42,7 @@ from tests.bus.backends import (
     TOPIC,
     VERBS,
     ServiceBusBackend,
+    all_that_come,
     connection_string,
     dead_letters,
     ids,
@@ -53,6 +53,7 @@ from tests.bus.backends import (
     turns,
     waiting,
 )
+from tests.runner.deadlines import DEADLINE, seconds
 
 SUBSCRIPTION = f"{TOPIC}/Subscriptions/{OCR}"
 KILOBYTE = b"x" * 1024
@@ -86,7 +87,7 @@ async def test_a_settlement_that_is_only_sent_arrives(backend: ServiceBusBackend
     settings = replace(SETTINGS, confirms_settlements=False)
     bus = ServiceBusBus.from_connection_string(text, settings=settings, clock=backend.clock)
     await publish(bus, message(1), message(2))
-    first, second = await receive(bus, limit=2, wait=LONG)
+    first, second = await receive_one(bus), await receive_one(bus)
     await bus.complete(first)
     async with asyncio.timeout(DEADLINE):
         while backend.emulator.broker.counts(SUBSCRIPTION).active > 1:
@@ -118,6 +119,7 @@ class Watched:
         self._running = 0
         self.most = 0
         self.calls: list[str] = []
+        self.is_closed = False
 
     @property
     def _handler(self) -> object:
@@ -137,6 +139,7 @@ class Watched:
                 return await method(*args, **options)
             finally:
                 self._running -= 1
+                self.is_closed |= name == "close"
 
         return call
 
@@ -299,7 +302,7 @@ async def test_a_topic_that_asks_to_slow_down_is_left_alone_for_as_long(
     assert backend.emulator.faults.active() == []
     await backend.pass_time(seconds=1)
     await publish(bus, message(2))
-    assert ids(await receive(bus)) == ["m2"]
+    assert ids(await all_that_come(bus)) == ["m2"]
 
 
 async def test_a_topic_that_asks_to_slow_down_still_gets_settlements(
@@ -324,11 +327,11 @@ async def test_a_subscription_that_asks_to_slow_down_is_left_alone(
     await publish(bus, message(1))
     strike(backend, FaultKind.REFUSE, Point.RECEIVE)
     with pytest.raises(BusUnavailable):
-        await receive(bus)
+        await receive(bus, wait=LONG)
     with pytest.raises(BusUnavailable, match="left alone"):
         await receive(bus)
     await backend.pass_time(seconds=10)
-    assert ids(await receive(bus)) == ["m1"]
+    assert ids(await all_that_come(bus)) == ["m1"]
 
 
 async def test_a_settlement_that_was_too_much_can_be_repeated(backend: ServiceBusBackend) -> None:
@@ -348,7 +351,7 @@ async def test_a_connection_that_is_dropped_instead_of_a_send_is_made_anew(
 ) -> None:
     strike(backend, FaultKind.DROP, Point.SEND)
     await publish(backend.bus, message(1), message(2))
-    assert sorted(ids(await receive(backend.bus))) == ["m1", "m2"]
+    assert sorted(ids(await all_that_come(backend.bus, 2))) == ["m1", "m2"]
 
 
 async def test_what_was_sent_but_never_confirmed_may_come_twice(
@@ -356,7 +359,7 @@ async def test_what_was_sent_but_never_confirmed_may_come_twice(
 ) -> None:
     strike(backend, FaultKind.LOSE_ANSWER, Point.SEND)
     await publish(backend.bus, message(1))
-    assert set(ids(await receive(backend.bus))) == {"m1"}
+    assert set(ids(await all_that_come(backend.bus))) == {"m1"}
 
 
 async def test_a_connection_that_is_dropped_during_a_receive_is_made_anew(
@@ -410,7 +413,7 @@ async def test_what_was_settled_but_never_confirmed_is_settled(backend: ServiceB
         await backend.bus.complete(held)
     await backend.pass_time(seconds=60)
     assert await receive(backend.bus) == []
-    assert await dead_letters(backend.bus) == []
+    assert await dead_letters(backend.bus, count=0) == []
 
 
 async def test_a_receiver_and_a_sender_make_one_call_at_a_time(
@@ -459,7 +462,7 @@ async def test_two_thousand_messages_come_once_each_to_competing_and_impatient_r
                 received.append(delivery)
                 await bus.complete(delivery)
 
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(seconds(90)):
         await publish(backend.bus, *(message(n, body=KILOBYTE) for n in range(count)))
         await asyncio.gather(consume(backend.bus), consume(other))
     await other.close()
@@ -516,12 +519,16 @@ async def test_a_receiver_that_nobody_uses_stands_in_nobodys_way(
     backend: ServiceBusBackend,
 ) -> None:
     """It has asked for more than came and would be sent the rest, which the client by itself gives
-    back every five seconds."""
-    bus = made_bus(WatchedClient(backend.emulator.port), backend, linger=timedelta(0))
+    back every five seconds: it is closed when nobody uses it."""
+    client = WatchedClient(backend.emulator.port)
+    bus = made_bus(client, backend, linger=timedelta(0))
     await publish(backend.bus, message(1))
     held = await receive_one(bus)
     assert await receive(bus) == []
-    async with asyncio.timeout(4), waiting(backend.bus) as receiver:
+    async with asyncio.timeout(DEADLINE):
+        while not all(receiver.is_closed for receiver in client.receivers):
+            await turns()
+    async with waiting(backend.bus) as receiver:
         await publish(backend.bus, message(2))
     assert ids(receiver.result()) == ["m2"]
     await bus.complete(held)
@@ -536,7 +543,7 @@ async def test_closing_gives_back_what_is_held(backend: ServiceBusBackend) -> No
     await receive_one(other)
     assert await receive(backend.bus) == []
     await other.close()
-    assert ids(await receive(backend.bus)) == ["m1"]
+    assert ids(await all_that_come(backend.bus)) == ["m1"]
 
 
 async def test_a_message_whose_lock_ran_out_on_the_way_is_not_handed_out(
@@ -545,7 +552,7 @@ async def test_a_message_whose_lock_ran_out_on_the_way_is_not_handed_out(
     assert await receive(backend.bus) == []  # the bus may send the next message by itself
     await publish(backend.bus, message(1))
     await backend.pass_time(seconds=61)
-    (delivery,) = await receive(backend.bus)
+    (delivery,) = await all_that_come(backend.bus)
     assert delivery.locked_until > backend.now
     await backend.bus.complete(delivery)
 
@@ -596,7 +603,7 @@ async def test_what_does_not_speak_amqp_is_not_a_bus() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(BusUnavailable, match="AMQP"):
-        await reach(Endpoint(f"127.0.0.1:{port}", is_plain=True), timedelta(seconds=5))
+        await reach(Endpoint(f"127.0.0.1:{port}", is_plain=True), timedelta(seconds=DEADLINE))
     server.close()
     await server.wait_closed()
 

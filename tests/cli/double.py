@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-DEADLINE = 30
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 
 class Answer(NamedTuple):
@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
         self.wfile.flush()
         if answer.hold is not None:
-            answer.hold.wait(DEADLINE)
+            answer.hold.wait(PROCESS_DEADLINE)
         self.close_connection = missing
 
 
@@ -117,5 +117,5 @@ def running_double() -> Iterator[Double]:
         yield double
     finally:
         server.shutdown()
-        thread.join(DEADLINE)
+        thread.join(PROCESS_DEADLINE)
         server.server_close()

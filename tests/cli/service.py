@@ -9,8 +9,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from lucius_contract.messages import Directive, parse_directive
 from lucius_contract.routing import directive_topic, lane_of, reply_topic
 from tests.bootstrap.planes import reply
-
-DEADLINE = 60
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 
 def next_directive(connection: str, tenant: str, service: str) -> Directive:
@@ -20,7 +19,7 @@ def next_directive(connection: str, tenant: str, service: str) -> Directive:
         ServiceBusClient.from_connection_string(connection) as client,
         client.get_subscription_receiver(topic, service) as receiver,
     ):
-        (message,) = receiver.receive_messages(max_wait_time=DEADLINE)
+        (message,) = receiver.receive_messages(max_wait_time=PROCESS_DEADLINE)
         receiver.complete_message(message)
         return parse_directive(b"".join(message.body))
 

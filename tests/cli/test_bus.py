@@ -15,7 +15,8 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
 
 from tests.cli.shell import Shell
-from tests.cli.test_up import DEADLINE, first_line, refused, start
+from tests.cli.test_up import first_line, refused, start
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -59,7 +60,7 @@ def running_bus(folder: Path, *arguments: str, **environ: str) -> Iterator[Runni
         yield RunningBus(process, ready[1], folder)
     finally:
         process.kill()
-        process.communicate(timeout=DEADLINE)
+        process.communicate(timeout=PROCESS_DEADLINE)
 
 
 def send(connection: str, queue: str, text: str) -> None:
@@ -75,7 +76,7 @@ def receive(connection: str, queue: str) -> str:
         ServiceBusClient.from_connection_string(connection) as client,
         client.get_queue_receiver(queue) as receiver,
     ):
-        (message,) = receiver.receive_messages(max_wait_time=DEADLINE)
+        (message,) = receiver.receive_messages(max_wait_time=PROCESS_DEADLINE)
         receiver.complete_message(message)
         return str(message)
 
@@ -91,7 +92,7 @@ def test_it_tells_how_to_connect_and_stops_cleanly(tmp_path: Path, number: signa
     with running_bus(tmp_path) as bus:
         assert bus.stderr() == f"services connect with {bus.connection()}\n"
         bus.process.send_signal(number)
-        out, _ = bus.process.communicate(timeout=DEADLINE)
+        out, _ = bus.process.communicate(timeout=PROCESS_DEADLINE)
         assert (bus.process.returncode, out) == (0, "")
         assert "Traceback" not in bus.stderr()
 
@@ -100,7 +101,7 @@ def test_what_a_file_declares_and_what_was_sent_survives_a_kill(tmp_path: Path) 
     with running_bus(tmp_path, "--config", declared(tmp_path), "--data", "bus") as bus:
         send(bus.connection(), "orders", "first")
         bus.process.send_signal(signal.SIGKILL)
-        bus.process.wait(timeout=DEADLINE)
+        bus.process.wait(timeout=PROCESS_DEADLINE)
     assert (tmp_path / "bus").stat().st_mode & 0o777 == 0o700
     with running_bus(tmp_path, "--data", "bus") as bus:
         assert receive(bus.connection(), "orders") == "first"

@@ -16,8 +16,7 @@ from lucius_orchestrator.bootstrap.plane import ControlPlane
 from tests.api.serving import address, served
 from tests.bootstrap.planes import OCR, client, next_directive, plane, reply
 from tests.cli.shell import Run
-
-DEADLINE = 60
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 
 class Stage:
@@ -34,7 +33,7 @@ class Stage:
             stderr=asyncio.subprocess.PIPE,
             env={**inherited, "LUCIUS_URL": self._url},
         )
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(PROCESS_DEADLINE):
             out, err = await process.communicate(json.dumps(stdin).encode())
         return Run(cast(int, process.returncode), out.decode(), err.decode())
 

@@ -16,7 +16,8 @@ from tests.cli.service import answer_over_http, answer_over_the_bus, next_direct
 from tests.cli.shell import Shell
 from tests.cli.test_bus import RunningBus, running_bus
 from tests.cli.test_service import SERVICES, state_of
-from tests.cli.test_up import DEADLINE, Plane, running, submit
+from tests.cli.test_up import Plane, running, submit
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -115,8 +116,8 @@ def test_a_job_runs_through_three_processes_on_postgres(
 
 def until_ready(http: httpx.Client) -> None:
     """The first answers wait for a look at the topology, each for as long as a probe may take."""
-    deadline = time.monotonic() + DEADLINE
-    while (answer := http.get("/healthz/ready", timeout=DEADLINE)).status_code != 200:
+    deadline = time.monotonic() + PROCESS_DEADLINE
+    while (answer := http.get("/healthz/ready", timeout=PROCESS_DEADLINE)).status_code != 200:
         assert time.monotonic() < deadline, answer.text
 
 

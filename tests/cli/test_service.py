@@ -8,7 +8,8 @@ import pytest
 
 from tests.cli.service import answer_over_http, answer_over_the_bus, next_directive
 from tests.cli.shell import Shell
-from tests.cli.test_up import DEADLINE, Plane, running, submit
+from tests.cli.test_up import Plane, running, submit
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -54,7 +55,7 @@ def test_a_directive_that_waits_on_the_bus_survives_the_kill_of_the_process(
         job_id = submit(shell, "acme")
         until_sent(plane, job_id)
         plane.process.send_signal(signal.SIGKILL)
-        plane.process.wait(timeout=DEADLINE)
+        plane.process.wait(timeout=PROCESS_DEADLINE)
     with running(tmp_path, "up", "--port", "0", "--data", "data") as plane:
         shell.export(LUCIUS_URL=plane.url)
         directive = next_directive(plane.connection, "acme", "ocr")
@@ -64,5 +65,5 @@ def test_a_directive_that_waits_on_the_bus_survives_the_kill_of_the_process(
 def until_sent(plane: Plane, job_id: str) -> None:
     """The stream of the job tells when its directive has gone out."""
     url = f"{plane.url}/v1/jobs/{job_id}/stream"
-    with httpx.stream("GET", url, timeout=DEADLINE) as stream:
+    with httpx.stream("GET", url, timeout=PROCESS_DEADLINE) as stream:
         assert any("AWAITING_ACK" in line for line in stream.iter_lines())

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from lucius_orchestrator.bootstrap.http_protocol import HEAD_LIMIT
-from tests.cli.test_up import DEADLINE, Plane, running
+from tests.cli.test_up import Plane, running
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -29,7 +30,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 def connect(plane: Plane) -> socket.socket:
     place = urlsplit(plane.url)
     assert place.hostname is not None
-    return socket.create_connection((place.hostname, place.port or 0), timeout=DEADLINE)
+    return socket.create_connection((place.hostname, place.port or 0), timeout=PROCESS_DEADLINE)
 
 
 def rest(connection: socket.socket) -> bytes:

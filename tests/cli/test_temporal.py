@@ -14,8 +14,9 @@ import pytest
 from tests.cli.service import answer_over_the_bus, next_directive
 from tests.cli.shell import Shell
 from tests.cli.test_service import SERVICES, state_of
-from tests.cli.test_up import DEADLINE, Plane, refused, running, submit
+from tests.cli.test_up import Plane, refused, running, submit
 from tests.components import require
+from tests.runner.deadlines import PROCESS_DEADLINE
 from tests.temporal_server import is_available
 
 pytestmark = pytest.mark.check
@@ -49,7 +50,7 @@ def has_ended(pids: list[int]) -> bool:
 
 
 def until_ended(pids: list[int]) -> None:
-    give_up_at = time.monotonic() + DEADLINE
+    give_up_at = time.monotonic() + PROCESS_DEADLINE
     while not has_ended(pids):
         assert time.monotonic() < give_up_at, f"{pids} are still there"
         time.sleep(0.01)
@@ -90,7 +91,7 @@ def test_a_kill_takes_its_server_along_and_the_next_start_goes_on_where_it_was(
         first = next_directive(plane.connection, "acme", "ocr")
         children = servers(plane)
         plane.process.send_signal(signal.SIGKILL)
-        plane.process.wait(timeout=DEADLINE)
+        plane.process.wait(timeout=PROCESS_DEADLINE)
     with running(tmp_path, *TEMPORAL) as plane:  # at once: its file is still held for a moment
         until_ended(children)  # they have let go of the file, which is not yet their end
         shell.export(LUCIUS_URL=plane.url)

@@ -16,6 +16,7 @@ from tests.cli.test_service import state_of
 from tests.cli.test_temporal import play
 from tests.cli.test_up import Plane, refused, running, submit
 from tests.components import require
+from tests.runner.deadlines import PROCESS_DEADLINE
 from tests.temporal_server import TemporalServer, is_available, temporal_server
 
 pytestmark = pytest.mark.check
@@ -30,7 +31,7 @@ class Deployment:
 
     def ready(self, role: str) -> tuple[int, dict[str, str]]:
         """The status, and what is said of each thing."""
-        answer = httpx.get(f"{self.roles[role].url}/healthz/ready", timeout=60)
+        answer = httpx.get(f"{self.roles[role].url}/healthz/ready", timeout=PROCESS_DEADLINE)
         return answer.status_code, {c["name"]: c["detail"] for c in answer.json()["checks"]}
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import Shell
+from tests.runner.deadlines import PROCESS_DEADLINE
 
-DEADLINE = 60
 ENVELOPE = {
     "tenant_id": "acme",
     "request_type": "OCR→EMBEDDING",
@@ -49,7 +49,7 @@ class Plane:
     def stop(self, number: signal.Signals) -> tuple[int, str]:
         """The exit code, and what stdout got besides its first line."""
         self.process.send_signal(number)
-        out, _ = self.process.communicate(timeout=DEADLINE)
+        out, _ = self.process.communicate(timeout=PROCESS_DEADLINE)
         return self.process.returncode, out
 
 
@@ -69,7 +69,7 @@ def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str
 def refused(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a start that must fail."""
     with start(folder, *arguments, **environ) as process:
-        out, _ = process.communicate(timeout=DEADLINE)
+        out, _ = process.communicate(timeout=PROCESS_DEADLINE)
     return process.returncode, out, (folder / "stderr").read_text()
 
 
@@ -77,7 +77,7 @@ def first_line(process: subprocess.Popen[str], folder: Path) -> str:
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        assert selector.select(DEADLINE), (folder / "stderr").read_text()
+        assert selector.select(PROCESS_DEADLINE), (folder / "stderr").read_text()
     return process.stdout.readline()
 
 
@@ -91,7 +91,7 @@ def running(folder: Path, *arguments: str, **environ: str) -> Iterator[Plane]:
         yield Plane(process, ready[1], ready[2], folder)
     finally:
         process.kill()
-        process.communicate(timeout=DEADLINE)
+        process.communicate(timeout=PROCESS_DEADLINE)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +18,9 @@ from lucius_cli.client import Api
 from lucius_cli.failures import EnvironmentFailed, Refused
 from lucius_cli.server_events import ServerEvent, server_events
 from lucius_cli.watching import Retry, follow
-from tests.cli.double import DEADLINE, Answer, Double, events, problem
+from tests.cli.double import Answer, Double, events, problem
 from tests.cli.shell import Shell
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 PATH, STREAM = "/v1/jobs/job_1", "/v1/jobs/job_1/stream"
 STEPS = [
@@ -208,7 +210,7 @@ def on_a_terminal(server: Double, **environ: str) -> tuple[int, str]:
         sent = b""
         while chunk := _read(terminal):
             sent += chunk
-        code = process.wait(DEADLINE)
+        code = process.wait(PROCESS_DEADLINE)
     os.close(terminal)
     return code, sent.decode()
 
@@ -247,7 +249,7 @@ def test_an_interrupt_ends_it_quietly(server: Double) -> None:
         assert process.stdout is not None
         assert "AWAITING_ACK" in process.stdout.readline()
         interrupt(process)
-        _, err = process.communicate(timeout=DEADLINE)
+        _, err = process.communicate(timeout=PROCESS_DEADLINE)
     hold.set()
     assert (process.returncode, err) == (130, "")
 
@@ -255,7 +257,8 @@ def test_an_interrupt_ends_it_quietly(server: Double) -> None:
 def interrupt(process: "subprocess.Popen[str]") -> None:
     """As a person does it: again, if nothing happens. One that comes between Python's last look for
     signals and the system call that waits for the server is not heard before that call ends."""
-    for _ in range(DEADLINE):
+    deadline = time.monotonic() + PROCESS_DEADLINE
+    while time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1)

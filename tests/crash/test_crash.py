@@ -24,6 +24,7 @@ from tests.crash.shared_bus import served
 from tests.crash.store import counted, store
 from tests.crash.verdict import all_ended, check_attempts, check_history, history_of
 from tests.ledger.view import job_ids
+from tests.runner.deadlines import seconds, time_limit
 
 JOBS = {"sqlite": 1000, "postgres": 1000, "azure_tables": 24}
 """Each costs many requests to Azurite."""
@@ -31,7 +32,9 @@ JOBS = {"sqlite": 1000, "postgres": 1000, "azure_tables": 24}
 REPLICAS = 2
 KILLS = 12
 KILL_AFTER = (0.1, 1.5)  # seconds of a process's life
-DEADLINE = 280  # before the limit of a whole test
+DEADLINE = seconds(280)
+
+pytestmark = time_limit(400)
 
 
 @pytest.mark.parametrize("backend", JOBS)

@@ -46,6 +46,7 @@ from tests.crash.workflows import (
     server_port,
 )
 from tests.ledger.view import job_ids
+from tests.runner.deadlines import seconds, time_limit
 
 pytestmark = pytest.mark.check
 
@@ -56,7 +57,9 @@ SERVER_KILLS = 4
 KILL_AFTER = (0.2, 6.0)  # seconds of a process's life
 SERVER_KILL_AFTER = (1.0, 5.0)
 TERMINATED = 15
-DEADLINE = 280  # before the limit of a whole test
+DEADLINE = seconds(280)
+
+pytestmark = time_limit(400)
 
 _LEFT_OVER = """SELECT count(*) FROM lucius_outbox_messages
 WHERE namespace IN ('lucius.start', 'lucius.signal') AND status <> 'delivered'"""

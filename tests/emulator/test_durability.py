@@ -14,13 +14,16 @@ from servicebus_emulator.journal import Journal
 from servicebus_emulator.server import Emulator
 from tests.emulator.chaos.crew import Crew
 from tests.emulator.durable_server import QUEUE
+from tests.runner.deadlines import seconds, time_limit
 
 SERVER = Path(__file__).with_name("durable_server.py")
 ROOT = Path(__file__).parents[2]
 MESSAGES = 6_000
 KILLS = 6
-DEADLINE = 150
+DEADLINE = seconds(150)
 SEED = 7
+
+pytestmark = time_limit(200)
 
 
 def free_port() -> int:

@@ -27,9 +27,9 @@ from servicebus_emulator.broker import QueueSettings, SubscriptionSettings, Topi
 from servicebus_emulator.messages import Message
 from servicebus_emulator.rules import Rule, SqlFilter
 from servicebus_emulator.server import Emulator, wall_clock
+from tests.runner.deadlines import DEADLINE
 
 QUEUE, SESSIONS, UNIQUE, TOPIC = "work", "sessions", "unique", "events"
-DEADLINE = 60
 WAIT = 10
 
 

@@ -18,9 +18,9 @@ from servicebus_emulator.journal import Journal, JournalError
 from servicebus_emulator.messages import Message
 from servicebus_emulator.sas import Keys
 from servicebus_emulator.server import Emulator
+from tests.runner.deadlines import DEADLINE
 
 QUEUE = "work"
-DEADLINE = 20
 
 
 @asynccontextmanager

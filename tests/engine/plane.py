@@ -62,8 +62,8 @@ from lucius_orchestrator.sweepers.runner import all_sweepers
 from lucius_orchestrator.sweepers.sweeper import Sweeper, SweepSettings
 from tests.ledger.backends import Backend
 from tests.ledger.view import letters
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 20  # seconds in which what must happen happens
 TENANT = "acme"
 TOPIC = directive_topic(lane_of(TENANT))
 REPLIES = reply_topic(lane_of(TENANT))

@@ -34,9 +34,10 @@ from lucius_orchestrator.temporal.signals import WorkflowSignals
 from lucius_orchestrator.temporal.starts import WorkflowStarts
 from lucius_orchestrator.temporal.worker import TemporalWorker
 from tests.api.serving import address, served
-from tests.engine.plane import DEADLINE, MANY, Plane, request
+from tests.engine.plane import MANY, Plane, request
 from tests.ledger.backends import Backend
 from tests.names import unique
+from tests.runner.deadlines import DEADLINE
 
 KEY = "k" * 32
 _AT_ONCE = CourierSettings(pause=timedelta(0), linger=timedelta(0))

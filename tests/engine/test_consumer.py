@@ -22,7 +22,6 @@ from lucius_orchestrator.ports.ledger import Stored
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from tests.engine.plane import (
     AWAY,
-    DEADLINE,
     REPLIES,
     Plane,
     ack,
@@ -34,6 +33,7 @@ from tests.engine.plane import (
     turns,
 )
 from tests.ledger.view import job_ids
+from tests.runner.deadlines import DEADLINE
 
 EMPTY = Counts(0, 0, 0)
 HELD = Counts(active=0, locked=1, dead=0)

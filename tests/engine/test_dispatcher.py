@@ -22,7 +22,6 @@ from lucius_orchestrator.engine.telemetry import DISPATCH_LAG
 from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
 from tests.engine.plane import (
     AT_ONCE,
-    DEADLINE,
     MANY,
     MOMENT,
     PIPELINE,
@@ -40,6 +39,7 @@ from tests.engine.plane import (
     turns,
 )
 from tests.ledger.backends import Clock, MemoryBackend
+from tests.runner.deadlines import DEADLINE
 
 LEASE = DispatcherSettings().lease
 DISPATCH_LEASE = timedelta(seconds=30 + 120 + 600 + 30, minutes=15)

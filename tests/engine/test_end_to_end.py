@@ -28,6 +28,7 @@ from lucius_orchestrator.outbox.dispatcher import Dispatcher
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_orchestrator.replies.consumer import ReplyConsumer
 from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
+from tests.runner.deadlines import DEADLINE
 
 PROTOCOL = """\
 protocol_id: wine-cellar
@@ -107,7 +108,7 @@ async def opened(backend: str, folder: Path) -> AsyncIterator[Ledger]:
 
 
 async def terminal(ledger: Ledger, job_id: str) -> Aggregate:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         while True:
             stored = await ledger.load(job_id)
             assert stored is not None

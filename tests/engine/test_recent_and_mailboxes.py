@@ -19,17 +19,8 @@ from lucius_orchestrator.engine.recent import RecentJobs
 from lucius_orchestrator.engine.telemetry import CONFLICTS
 from lucius_orchestrator.ports.ledger import Claim, Conflict, LedgerUnavailable, Stored
 from tests.domain.scenario import START, a_plan
-from tests.engine.plane import (
-    DEADLINE,
-    PIPELINE,
-    Plane,
-    ack,
-    heartbeat,
-    once,
-    request,
-    result,
-    turns,
-)
+from tests.engine.plane import PIPELINE, Plane, ack, heartbeat, once, request, result, turns
+from tests.runner.deadlines import DEADLINE
 
 
 async def test_an_event_on_a_job_that_moved_is_decided_on_what_is_stored(plane: Plane) -> None:

@@ -29,7 +29,6 @@ from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
 from lucius_orchestrator.sweepers.stale_dispatch import StaleDispatch
 from lucius_orchestrator.sweepers.sweeper import Sweeper, SweepSettings
 from tests.engine.plane import (
-    DEADLINE,
     MOMENT,
     PIPELINE,
     SKEW,
@@ -44,6 +43,7 @@ from tests.engine.plane import (
 )
 from tests.ledger.backends import SqliteBackend
 from tests.ledger.view import LATER
+from tests.runner.deadlines import DEADLINE
 
 RETRY = ResultStatus.FAILED_RETRY
 LEASE = timedelta(minutes=15)

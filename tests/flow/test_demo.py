@@ -13,10 +13,11 @@ import pytest
 from lucius_cli.demo import places as demo_places
 from lucius_cli.demo.places import require_packages
 from lucius_cli.failures import EnvironmentFailed
+from tests.runner.deadlines import seconds, time_limit
 
-pytestmark = pytest.mark.check
+DEADLINE = seconds(240)
 
-DEADLINE = 240
+pytestmark = [pytest.mark.check, time_limit(300)]
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.flow.test_demo import DEADLINE, left_running, start
+from tests.runner.deadlines import time_limit
+
+pytestmark = time_limit(300)
 
 pytestmark = pytest.mark.check
 

@@ -11,11 +11,12 @@ import pytest
 from lucius_cli.demo.places import SERVICES, Places
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import PROMPTS, Flow, Job, running
+from tests.runner.deadlines import seconds
 from tests.sdk.process.yard import open_yard
 
 pytestmark = pytest.mark.check
 
-LOCK = timedelta(seconds=6)
+LOCK = timedelta(seconds=seconds(8))
 
 
 @pytest.fixture

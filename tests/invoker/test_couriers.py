@@ -14,8 +14,9 @@ from lucius_orchestrator.temporal.courier import CourierSettings
 from lucius_orchestrator.temporal.signals import WorkflowSignals
 from lucius_orchestrator.temporal.starts import WorkflowStarts
 from lucius_orchestrator.temporal.watch import WorkflowWatch
-from tests.engine.plane import DEADLINE, Plane, ack, heartbeat, result
+from tests.engine.plane import Plane, ack, heartbeat, result
 from tests.invoker.stage import InvokerStage, RecordedWorkflows
+from tests.runner.deadlines import DEADLINE
 
 AT_ONCE = CourierSettings(pause=timedelta(0), linger=timedelta(0))
 SLOWLY = CourierSettings(pause=timedelta(0), linger=timedelta(minutes=1))

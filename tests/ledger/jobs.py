@@ -53,6 +53,7 @@ from lucius_orchestrator.ports.ledger import (
 )
 from tests.domain.scenario import a_plan
 from tests.ledger.backends import Clock
+from tests.runner.deadlines import seconds
 
 TENANT = "acme"
 CONTENT = "c" * 64
@@ -287,5 +288,5 @@ def ids(stories: list[Story]) -> list[str]:
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
     """Answers and errors of calls made at once, in order."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         return await asyncio.gather(*calls, return_exceptions=True)

@@ -29,6 +29,7 @@ from tests.ledger.tables_soundness import (
     nothing_too_much,
 )
 from tests.ledger.view import LATER, letters
+from tests.runner.deadlines import DEADLINE
 
 Act = Callable[[Ledger], Awaitable[object]]
 
@@ -159,7 +160,7 @@ class Stall:
     async def begin(self) -> bool:
         """Whether it came to stand."""
         waiting = asyncio.ensure_future(self._hook.stopped.wait())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE):
             await asyncio.wait([waiting, self._task], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         return self._hook.stopped.is_set()
@@ -249,7 +250,7 @@ async def and_repair(store: Store) -> None:
 
 async def _answer(act: Awaitable[object]) -> object:
     """What became of it: its answer, or its error if a ledger may raise it."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         try:
             return await act
         except LedgerError as error:

@@ -26,6 +26,7 @@ from tests.ledger.backends import Backend, adapters_in_the_suite, adapters_in_th
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, World
 from tests.ledger.test_dead_letters import UNREADABLE
 from tests.ledger.view import LATER, assert_unchanged, view
+from tests.runner.deadlines import DEADLINE
 
 
 def test_every_adapter_is_in_this_suite() -> None:
@@ -45,7 +46,7 @@ async def test_closing_twice_is_nothing(backend: Backend, world: World) -> None:
 
 
 async def test_two_may_close_at_once(backend: Backend) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.gather(backend.ledger.close(), backend.ledger.close())
 
 
@@ -83,7 +84,7 @@ VERBS: dict[str, Callable[[Ledger, World], Awaitable[object]]] = {
 async def test_a_closed_ledger_is_unavailable(backend: Backend, world: World, verb: str) -> None:
     """At once, and with no error of a driver."""
     await backend.ledger.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         with pytest.raises(LedgerUnavailable):
             await VERBS[verb](backend.ledger, world)
 
@@ -107,7 +108,7 @@ async def test_a_listener_is_woken_by_commits_that_bring_something_to_send(
     woken = asyncio.Event()
     listening = asyncio.create_task(ledger.listen(woken.set))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE):
             for _ in range(3):
                 woken.clear()
                 while not woken.is_set():
@@ -124,7 +125,7 @@ async def test_a_ledger_can_be_closed_while_it_is_listened_to(backend: Backend) 
     """Listening may end with the ledger, but with no error of a driver."""
     listening = asyncio.create_task(backend.ledger.listen(lambda: None))
     await asyncio.wait([listening], timeout=0.05)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await backend.ledger.close()
         listening.cancel()
         (ended,) = await asyncio.gather(listening, return_exceptions=True)

@@ -26,6 +26,7 @@ from tests.ledger.jobs import (
     together,
 )
 from tests.ledger.view import on_the_wire
+from tests.runner.deadlines import DEADLINE
 
 
 class Nursery:
@@ -213,7 +214,7 @@ async def test_a_row_whose_writer_was_cancelled_is_found_after_the_lease_at_the_
 async def test_the_ledger_says_when_it_can_take_more(ledgers: Pair, world: World) -> None:
     jobs = await world.create_many(10)
     decisions = [job.decide(job.result()) for job in jobs]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await ledgers[0].ready()
         commits = [
             asyncio.create_task(ledgers[n % 2].commit(job.stored, decision))

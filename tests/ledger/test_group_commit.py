@@ -10,6 +10,7 @@ import pytest
 
 from lucius_orchestrator.adapters.ledger.sqlite.group import GroupCommit
 from lucius_orchestrator.ports.ledger import Conflict, LedgerUnavailable
+from tests.runner.deadlines import DEADLINE
 
 Work = Callable[[sqlite3.Connection], Any]
 
@@ -66,7 +67,7 @@ def held_at_commit(connection: Watched) -> tuple[asyncio.Event, asyncio.Event]:
 
     def wait() -> None:
         loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(DEADLINE)
 
     connection.before_commit = wait
     return begun, go_on
@@ -85,7 +86,7 @@ def notes(path: Path) -> list[int]:
 
 
 async def outcomes(group: GroupCommit, *works: Work) -> list[Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         return await asyncio.gather(*map(group.write, works), return_exceptions=True)
 
 
@@ -114,7 +115,7 @@ async def test_what_arrives_during_a_commit_is_the_next_group(
 ) -> None:
     begun, go_on = held_at_commit(connection)
     first = asyncio.create_task(group.write(note(0)))
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(begun.wait(), DEADLINE)
     connection.before_commit = None
     others = [asyncio.create_task(group.write(note(n))) for n in (1, 2, 3)]
     go_on.set()
@@ -128,10 +129,10 @@ async def test_nobody_is_answered_before_the_commit(
     """Neither who wrote nor who found a conflict."""
     begun, go_on = held_at_commit(connection)
     tasks = [asyncio.create_task(group.write(work)) for work in (note(1), refused)]
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(begun.wait(), DEADLINE)
     assert [task.done() for task in tasks] == [False, False]
     go_on.set()
-    await asyncio.wait(tasks, timeout=20)
+    await asyncio.wait(tasks, timeout=DEADLINE)
     assert tasks[0].exception() is None
     assert isinstance(tasks[1].exception(), Conflict)
 
@@ -195,7 +196,7 @@ async def test_a_group_waits_for_the_writer_of_another_process(
     other.execute("INSERT INTO notes VALUES (2)")
     other.commit()
     other.close()
-    await asyncio.wait_for(writing, 20)
+    await asyncio.wait_for(writing, DEADLINE)
     assert notes(path) == [1, 2]
 
 
@@ -216,7 +217,7 @@ async def test_a_caller_that_gave_up_disturbs_nobody(group: GroupCommit, path: P
     tasks = [asyncio.create_task(group.write(note(n))) for n in (1, 2)]
     await asyncio.sleep(0)
     tasks[0].cancel()
-    await asyncio.wait(tasks, timeout=20)
+    await asyncio.wait(tasks, timeout=DEADLINE)
     assert 2 in notes(path)
 
 
@@ -238,13 +239,13 @@ async def test_ready_waits_for_the_group_that_is_being_written(
     await group.ready()
     begun, go_on = held_at_commit(connection)
     writing = asyncio.create_task(group.write(note(1)))
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(begun.wait(), DEADLINE)
     waiting = asyncio.create_task(group.ready())
     await asyncio.sleep(0)
     assert not waiting.done()
     connection.before_commit = None
     go_on.set()
-    await asyncio.wait_for(asyncio.gather(writing, waiting), 20)
+    await asyncio.wait_for(asyncio.gather(writing, waiting), DEADLINE)
 
 
 async def test_when_the_loop_ends_nobody_waits_for_ever(
@@ -252,12 +253,12 @@ async def test_when_the_loop_ends_nobody_waits_for_ever(
 ) -> None:
     begun, go_on = held_at_commit(connection)
     writing = asyncio.create_task(group.write(note(1)))
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(begun.wait(), DEADLINE)
     flushing = next(task for task in asyncio.all_tasks() if "_flush" in repr(task.get_coro()))
     flushing.cancel()
-    await asyncio.wait({writing, flushing}, timeout=20)
+    await asyncio.wait({writing, flushing}, timeout=DEADLINE)
     assert writing.cancelled()
     go_on.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         while connection.commits == 0:  # the thread needs the loop to see that it may go on
             await asyncio.sleep(0)

@@ -27,6 +27,7 @@ from tests.ledger.tables_soundness import Rows, never_too_little
 from tests.ledger.tables_stage import Store
 from tests.ledger.test_claims_at_birth import Nursery
 from tests.ledger.view import LATER, job_ids
+from tests.runner.deadlines import seconds
 
 MOST = 3
 ENGINES = list(Engine)
@@ -137,7 +138,7 @@ async def test_any_order_of_storage_calls_of_many_processes_is_sound(seed: int) 
     submissions = [crowd.submit(f"key:{number % 4}") for number in range(10)]
     others = [crowd.dispatch(), crowd.work(), crowd.work(), crowd.repair(), crowd.repair()]
     others += [crowd.tell(kind) for kind in (OutboxKind.START, OutboxKind.SIGNAL)]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         await asyncio.gather(*submissions, *others)
     await crowd.remove_all_that_ended()
     await crowd.store.mended()

@@ -14,10 +14,10 @@ from lucius_logs.context import correlation
 from lucius_logs.formatting import LogFormat
 from lucius_logs.logs import configure_logs
 from tests.logs.capture import Log
+from tests.runner.deadlines import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("logging_as_before")
 OURS = logging.getLogger("ours")
-DEADLINE = 20
 SECRET = "S3cr3t"  # noqa: S105 - stands for one
 LEASE = "0123456789abcdef0123456789abcdef"
 

@@ -16,9 +16,9 @@ from orchestrator_mock import Entry, Issued, Mock, Order, What
 from orchestrator_mock.orders import encoded
 from tests.mock.links import opened
 from tests.mock.parity.service import reply, url_of
+from tests.runner.deadlines import DEADLINE
 
 SERVICE, STEP_TYPE, TENANT = "ocr", "OCR", "acme"
-DEADLINE = 20  # seconds in which what must happen happens
 LANE = lane_of(TENANT)
 T = TypeVar("T")
 

@@ -8,14 +8,8 @@ import pytest
 from lucius_contract.states import StepState
 from orchestrator_mock import FAULTS, Fault, Issued, Mock, What
 from orchestrator_mock.faults import Faults, Place, UnknownFault
-from tests.mock.scene import (
-    DEADLINE,
-    HttpService,
-    directive_of,
-    order,
-    struck,
-    until,
-)
+from tests.mock.scene import HttpService, directive_of, order, struck, until
+from tests.runner.deadlines import DEADLINE
 
 APPLIED, DUPLICATE = (200, "APPLIED"), (200, "DUPLICATE")
 

@@ -18,7 +18,8 @@ from orchestrator_mock.lanes import Lanes
 from orchestrator_mock.ledger import MockLedger, Refs
 from servicebus_emulator.messages import Message
 from tests.mock.parity.service import reply
-from tests.mock.scene import DEADLINE, LANE, SERVICE, HttpService, directive_of, order, whats
+from tests.mock.scene import LANE, SERVICE, HttpService, directive_of, order, whats
+from tests.runner.deadlines import DEADLINE
 
 
 class Breaking:

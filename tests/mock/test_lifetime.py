@@ -11,16 +11,8 @@ import aiohttp
 import pytest
 
 from orchestrator_mock import Fault, Mock, MockSettings, What
-from tests.mock.scene import (
-    DEADLINE,
-    SERVICE,
-    BusService,
-    HttpService,
-    order,
-    recorded,
-)
-
-PATIENCE = 5  # seconds after which a task that runs will not end
+from tests.mock.scene import SERVICE, BusService, HttpService, order, recorded
+from tests.runner.deadlines import DEADLINE
 
 
 def ports(mock: Mock) -> dict[str, int]:
@@ -52,7 +44,7 @@ async def running_on(before: set[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
     more = asyncio.all_tasks() - before
     if not more:
         return set()
-    _, pending = await asyncio.wait(more, timeout=PATIENCE)
+    _, pending = await asyncio.wait(more, timeout=DEADLINE)
     return pending
 
 

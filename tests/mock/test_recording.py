@@ -21,6 +21,7 @@ from tests.mock.scene import (
     recorded,
     whats,
 )
+from tests.runner.deadlines import DEADLINE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TOPIC = f"global-bus-p{LANE}"
@@ -283,10 +284,10 @@ async def test_entries_are_numbered_and_timed_from_the_beginning() -> None:
 async def test_who_waits_is_woken_by_what_is_added_or_amended() -> None:
     recording = Recording()
     entry = recording.add(What.ACK, via="http")
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        added = tasks.create_task(recording.wait(lambda: len(recording) > 1 or None, 20))
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
+        added = tasks.create_task(recording.wait(lambda: len(recording) > 1 or None, DEADLINE))
         amended = tasks.create_task(
-            recording.wait(lambda: next(iter(recording)).answer or None, 20)
+            recording.wait(lambda: next(iter(recording)).answer or None, DEADLINE)
         )
         await asyncio.sleep(0)
         recording.add(What.NOTE)
@@ -297,7 +298,7 @@ async def test_who_waits_is_woken_by_what_is_added_or_amended() -> None:
 
 async def test_who_waits_in_vain_is_told_so_in_time() -> None:
     recording = Recording()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         assert await recording.wait(lambda: len(recording) or None, 0.01) is None
 
 

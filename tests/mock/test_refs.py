@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 
 from orchestrator_mock import Fault, Mock, ServedRef, What
-from tests.mock.scene import DEADLINE, recorded, until, whats
+from tests.mock.scene import recorded, until, whats
+from tests.runner.deadlines import DEADLINE
 
 CONTENT = bytes(range(256)) * 40
 JOB = "job_1"

@@ -13,6 +13,7 @@ from starlette.routing import Mount, Route
 from lucius_orchestrator.observability.http import MeasuredHttp, Message, Receive, Scope, Send
 from lucius_orchestrator.observability.metrics import PrometheusMetrics
 from lucius_orchestrator.observability.tables import HTTP_REQUESTS, HTTP_SECONDS
+from tests.runner.deadlines import DEADLINE
 
 
 class Ticks:
@@ -148,7 +149,7 @@ async def test_a_client_that_does_not_wait_is_counted_without_a_status() -> None
         await asyncio.Event().wait()
 
     task = asyncio.ensure_future(MeasuredHttp(think, metrics)(_get("/x"), _receive, _send))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         await asked.wait()
         task.cancel()
         await asyncio.wait([task])

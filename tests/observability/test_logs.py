@@ -14,10 +14,10 @@ from lucius_logs.context import correlation
 from lucius_orchestrator.observability.http import Receive, Scope, Send
 from lucius_orchestrator.observability.logs import configure_logs
 from tests.logs.capture import Log
+from tests.runner.deadlines import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("logging_as_before")
 OURS = logging.getLogger("lucius_orchestrator")
-DEADLINE = 20
 
 
 def log_of(level: str = "INFO") -> Log:

@@ -31,6 +31,7 @@ from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
 from lucius_outbox import telemetry as outbox
 from lucius_outbox.telemetry import Kind, MetricInfo
 from tests.engine.plane import TENANT, Plane, request
+from tests.runner.deadlines import DEADLINE
 
 TOLD = (*outbox.METRICS, *engine.METRICS, *HTTP_METRICS, *artifacts.COUNTERS)
 READ = (*LEDGER_GAUGES, *artifacts.GAUGES)
@@ -183,7 +184,7 @@ async def test_the_refresher_reads_until_it_is_stopped(plane: Plane) -> None:
 
 async def test_the_refresher_stops_at_once(plane: Plane) -> None:
     refresher = GaugeRefresher(PrometheusMetrics(), plane.ledger, interval=NEVER)
-    async with asyncio.timeout(10), running([refresher]):
+    async with asyncio.timeout(DEADLINE), running([refresher]):
         pass
 
 
@@ -215,7 +216,7 @@ async def test_a_ledger_that_does_not_answer_is_away(plane: Plane) -> None:
 
     plane.detour.before["in_flight"] = for_ever
     refresher = GaugeRefresher(metrics, cast(Ledger, plane.detour), patience=moment)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         await refresher.run_once()
     assert samples(metrics, LEDGER_UP) == {(): 0}
 

@@ -26,8 +26,8 @@ from lucius_orchestrator.observability.tracing import NoTracing, TracedHttp, con
 from lucius_orchestrator.observability.work import TracedTelemetry
 from tests.engine.plane import TOPIC, TRACE, Plane, ack, heartbeat, one_step, request, result
 from tests.observability.test_http import ask
+from tests.runner.deadlines import DEADLINE, PROCESS_DEADLINE
 
-DEADLINE = 20
 TRACE_ID, PARENT_ID = TRACE.split("-")[1:3]
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -84,7 +84,9 @@ def spans(plane: Plane) -> Spans:
 
 
 def test_off_nothing_of_opentelemetry_is_imported() -> None:
-    done = subprocess.run([sys.executable, "-c", OFF_AND_NOT_LOADED], timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", OFF_AND_NOT_LOADED], timeout=PROCESS_DEADLINE, check=False
+    )
     assert done.returncode == 0
 
 

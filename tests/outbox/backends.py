@@ -14,6 +14,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from lucius_outbox import Dead, Message, Receipt, RetryPolicy, Store, postgres, sqlite
 from lucius_outbox.sqlite.times import moment
+from tests.runner.deadlines import DEADLINE
 
 TABLE = "lucius_outbox_messages"
 NAMESPACE = "tests"
@@ -21,10 +22,10 @@ _TIMES = ("next_attempt_at", "locked_until", "created_at", "updated_at")
 
 
 class Clock:
-    """Stands still until it is moved; begins at the real time, which `enqueue` writes."""
+    """Stands still until it is moved; begins after every real time that `enqueue` may write."""
 
     def __init__(self) -> None:
-        self.now = datetime.now(UTC) + timedelta(seconds=1)
+        self.now = datetime.now(UTC) + timedelta(hours=1)
 
     def __call__(self) -> datetime:
         return self.now
@@ -123,7 +124,7 @@ class SqliteBackend:
         await self._stack.aclose()
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=10)
+        return sqlite3.connect(self.path, timeout=DEADLINE)
 
 
 class PostgresBackend:

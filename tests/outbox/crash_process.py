@@ -34,6 +34,7 @@ from lucius_outbox import (
     postgres,
     sqlite,
 )
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 NAMESPACE = "crash"
 POLICY = RetryPolicy(
@@ -79,7 +80,7 @@ def messages(name: str, numbers: Sequence[int]) -> list[Message]:
 
 class OnSqlite:
     def __init__(self, address: str) -> None:
-        self._connection = sqlite3.connect(address, timeout=60, isolation_level=None)
+        self._connection = sqlite3.connect(address, timeout=PROCESS_DEADLINE, isolation_level=None)
 
     async def transaction(self, batch: list[Message], effects: list[int], ending: str) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -158,7 +159,7 @@ async def main(role: str, address: str, path: str, name: str, first: str) -> Non
         async with await AsyncConnection.connect(address) as connection:
             await produce(OnPostgres(connection), journal, name, int(first))
     elif address.startswith("/"):
-        wait = timedelta(seconds=60)
+        wait = timedelta(seconds=PROCESS_DEADLINE)
         store = sqlite.SqliteStore(address, NAMESPACE, policy=POLICY, busy_timeout=wait)
         async with store:
             await dispatch(store, journal)

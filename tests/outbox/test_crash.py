@@ -26,12 +26,15 @@ from psycopg.conninfo import make_conninfo
 from lucius_outbox import sqlite
 from lucius_outbox.postgres.schema import MIGRATIONS
 from tests.outbox.backends import TABLE
+from tests.runner.deadlines import PROCESS_DEADLINE, seconds, time_limit
 
 MESSAGES = 20_000
 PRODUCERS, DISPATCHERS = 2, 2
 KILL_AFTER = (50, 700)  # lines of the journals
 LINE = 110  # bytes
-DEADLINE = 240  # seconds
+_ALL_DELIVERED = seconds(240)
+
+pytestmark = time_limit(300)
 _SCHEMA = """
 CREATE TABLE effects (n integer PRIMARY KEY);
 CREATE TABLE claims (id text, worker text, claim_no integer, before text, free_at {time},
@@ -105,7 +108,9 @@ class Site:
 
     def kill(self, process: subprocess.Popen[bytes]) -> str:
         process.kill()
-        assert process.wait(30) == -signal.SIGKILL, "it had ended before it was killed"
+        assert process.wait(PROCESS_DEADLINE) == -signal.SIGKILL, (
+            "it had ended before it was killed"
+        )
         role, journal = self.alive.pop(process)
         self.killed[role] += 1
         self.killed_journals.add(journal)
@@ -115,7 +120,7 @@ class Site:
         for process, (its_role, _) in list(self.alive.items()):
             if its_role == role:
                 process.terminate()
-                assert process.wait(30) in (0, -signal.SIGTERM)
+                assert process.wait(PROCESS_DEADLINE) in (0, -signal.SIGTERM)
                 del self.alive[process]
 
     def published(self) -> Iterator[tuple[Path, Published]]:
@@ -142,9 +147,9 @@ class Site:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + _ALL_DELIVERED
     while not condition():
-        assert time.monotonic() < deadline, f"not in {DEADLINE} s: {what}"
+        assert time.monotonic() < deadline, f"not in {_ALL_DELIVERED} s: {what}"
         time.sleep(0.02)
 
 
@@ -234,7 +239,7 @@ def crash(site: Site) -> None:
     finally:
         for process in list(site.alive):
             process.kill()
-            process.wait(30)
+            process.wait(PROCESS_DEADLINE)
     reasons = judge(site)
     print(f"killed {dict(site.killed)}, delivered again {dict(reasons)}")
     assert min(site.killed[role] for role in ("produce", "dispatch")) >= 10
@@ -251,7 +256,7 @@ def dice() -> random.Random:
 
 def test_kills_lose_nothing_on_sqlite(tmp_path: Path, dice: random.Random) -> None:
     path = tmp_path / "outbox.db"
-    connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=PROCESS_DEADLINE, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     sqlite.migrate(connection)
     connection.executescript(_SCHEMA.format(time="integer"))

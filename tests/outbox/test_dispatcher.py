@@ -27,13 +27,13 @@ from lucius_outbox import (
 )
 from lucius_outbox.sqlite import SqliteStore
 from tests.outbox.backends import Backend, Clock, SqliteBackend, commit, message, numbers
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 30
 SLOW_POLL = DispatchSettings(
     lease=timedelta(hours=1), poll_interval=timedelta(minutes=10), batch_size=10
 )
 QUICK = DispatchSettings(
-    lease=timedelta(seconds=5), poll_interval=timedelta(milliseconds=10), batch_size=10
+    lease=timedelta(hours=1), poll_interval=timedelta(milliseconds=10), batch_size=10
 )
 NOW = RetryPolicy(max_attempts=3, backoff=Delays([timedelta(0)]))
 
@@ -282,8 +282,10 @@ async def test_the_next_of_a_key_does_not_wait_for_the_poll(backend: Backend) ->
         assert await publish.seen(5) == list(range(5))
 
 
-async def test_a_lease_is_extended_as_long_as_publishing_takes(backend: Backend) -> None:
-    store, other = backend.store(), backend.store()
+async def test_a_lease_is_extended_as_long_as_publishing_takes(
+    backend: Backend, clock: Clock
+) -> None:
+    store, other = backend.store(clock), backend.store(clock)
     extended = asyncio.Event()
     extend = store.extend
     times = 0
@@ -291,6 +293,7 @@ async def test_a_lease_is_extended_as_long_as_publishing_takes(backend: Backend)
     async def noticing(claims: Sequence[Claimed], lease: timedelta) -> None:
         nonlocal times
         await extend(claims, lease)
+        clock.now += lease / 3
         times += 1
         if times == 4:  # more than a whole lease since the claim
             extended.set()
@@ -305,7 +308,7 @@ async def test_a_lease_is_extended_as_long_as_publishing_takes(backend: Backend)
 
     await commit(backend, message(1))
     settings = DispatchSettings(
-        lease=timedelta(milliseconds=600), poll_interval=timedelta(milliseconds=100)
+        lease=timedelta(milliseconds=300), poll_interval=timedelta(milliseconds=100)
     )
     async with asyncio.timeout(DEADLINE), Dispatcher(store, publish, settings):
         await publishing.wait()
@@ -341,9 +344,9 @@ async def _logged(caplog: pytest.LogCaptureFixture, event: str) -> bool:
 
 
 async def test_a_lease_lost_while_publishing_is_noticed(
-    sqlite_backend: SqliteBackend, caplog: pytest.LogCaptureFixture
+    sqlite_backend: SqliteBackend, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = sqlite_backend.store()
+    store = sqlite_backend.store(clock)
 
     async def lost(claims: Sequence[Claimed], lease: timedelta) -> None:
         raise LeaseLost("extend", [claimed.id for claimed in claims] + ["settled-meanwhile"])
@@ -364,9 +367,9 @@ async def test_a_lease_lost_while_publishing_is_noticed(
 
 
 async def test_an_extension_that_fails_is_tried_again(
-    sqlite_backend: SqliteBackend, caplog: pytest.LogCaptureFixture
+    sqlite_backend: SqliteBackend, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = sqlite_backend.store()
+    store = sqlite_backend.store(clock)
     extend, extended = store.extend, asyncio.Event()
 
     async def noticing(claims: Sequence[Claimed], lease: timedelta) -> None:
@@ -388,9 +391,9 @@ async def test_an_extension_that_fails_is_tried_again(
 
 
 async def test_a_row_that_is_settled_while_it_is_extended_is_not_lost(
-    sqlite_backend: SqliteBackend, caplog: pytest.LogCaptureFixture
+    sqlite_backend: SqliteBackend, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = sqlite_backend.store()
+    store = sqlite_backend.store(clock)
     extend, extending, settled = store.extend, asyncio.Event(), asyncio.Event()
     refused: list[LeaseLost] = []
 
@@ -581,13 +584,21 @@ def _failing(verb: Callable[..., Any], times: int) -> Callable[..., Any]:
 
 
 async def test_an_ack_that_stays_impossible_is_left_to_the_lease(
-    sqlite_backend: SqliteBackend,
+    sqlite_backend: SqliteBackend, clock: Clock
 ) -> None:
-    store, publish = sqlite_backend.store(), Recorder()
+    store, publish = sqlite_backend.store(clock), Recorder()
     settings = DispatchSettings(
         lease=timedelta(milliseconds=120), poll_interval=timedelta(milliseconds=20)
     )
-    store.ack = _failing(store.ack, 6)  # type: ignore[method-assign]
+    ack = store.ack
+
+    async def impossible_at_first(claims: Sequence[Claimed]) -> Any:
+        if len(publish.batches) > 1:
+            return await ack(claims)
+        clock.now += settings.lease / 2
+        raise StoreUnavailable("the database is away")
+
+    store.ack = impossible_at_first  # type: ignore[method-assign]
     await commit(sqlite_backend, message(1))
     async with Dispatcher(store, publish, settings):
         await until(lambda: _all_delivered(sqlite_backend))

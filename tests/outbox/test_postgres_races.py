@@ -12,6 +12,7 @@ from lucius_outbox import Claimed, RetryPolicy
 from lucius_outbox.postgres import PostgresRows, enqueue_all
 from lucius_outbox.postgres import statements as sql
 from tests.outbox.backends import NAMESPACE, TABLE, PostgresBackend, commit, message, numbers
+from tests.runner.deadlines import DEADLINE
 
 LEASE = timedelta(seconds=30)
 
@@ -52,7 +53,7 @@ async def workers(postgres_backend: PostgresBackend) -> Any:
 async def is_blocked(observer: AsyncConnection[Any], waiting: AsyncConnection[Any]) -> None:
     """Until PostgreSQL says that one connection waits for another."""
     query = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         while True:
             cursor = await observer.execute(query, (waiting.info.backend_pid,))
             if await cursor.fetchone() == (True,):

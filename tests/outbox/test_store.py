@@ -20,6 +20,7 @@ from lucius_outbox import (
 from lucius_outbox.redaction import MAX_ERROR
 from lucius_outbox.states import TRANSITIONS, Trigger
 from tests.outbox.backends import TABLE, Backend, Clock, commit, message, numbers
+from tests.runner.deadlines import seconds
 
 LEASE = timedelta(seconds=30)
 ONCE = RetryPolicy(max_attempts=1)
@@ -501,7 +502,7 @@ async def test_many_workers_keep_the_order_of_each_key(backend: Backend) -> None
             else:
                 await asyncio.sleep(0)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         await asyncio.gather(*(work() for _ in range(4)))
     assert set(map(tuple, delivered.values())) == {tuple(range(each))}
 

@@ -19,7 +19,8 @@ from lucius_outbox import (
 from lucius_outbox.prometheus import PrometheusMetrics
 from lucius_outbox.telemetry import EVENTS, METRICS
 from tests.outbox.backends import Backend, Clock, PostgresBackend, commit, message
-from tests.outbox.test_dispatcher import DEADLINE, QUICK, _logged, until
+from tests.outbox.test_dispatcher import QUICK, _logged, until
+from tests.runner.deadlines import DEADLINE
 
 STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

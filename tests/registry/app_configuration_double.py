@@ -18,7 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-_DEADLINE = 30
+from tests.runner.deadlines import DEADLINE
+
 _ID = "test-id"
 _SECRET = base64.b64encode(b"a key that only tests use").decode()
 _NO_LABEL = "\0"
@@ -192,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _fail(self, fault: Fault) -> None:
         if fault.hang is not None:
-            fault.hang.wait(_DEADLINE)
+            fault.hang.wait(DEADLINE)
         if fault.drops or fault.hang is not None:
             self.close_connection = True
         else:
@@ -233,5 +234,5 @@ def running_app_configuration(
         yield double
     finally:
         server.shutdown()
-        thread.join(_DEADLINE)
+        thread.join(DEADLINE)
         server.server_close()

@@ -24,6 +24,7 @@ from lucius_orchestrator.ports.registry import (
 from tests.registry.app_configuration_double import AppConfiguration
 from tests.registry.folder import PROTOCOL, named, write
 from tests.registry.stores import KEYS, id_of, opened
+from tests.runner.deadlines import DEADLINE
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 BROKEN = PROTOCOL.replace("service: translate", "service: NO")
@@ -250,7 +251,7 @@ async def test_a_watch_brings_every_new_set_and_no_other(place: Place) -> None:
             place.put(**texts)
 
     watch = place.watch(5 * SECOND, sleep)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         assert versions(await anext(watch)) == {"translate": "2"}
         assert versions(await anext(watch)) == {"translate": "2", "b": "1"}
     assert registry.error is None

@@ -9,6 +9,7 @@ from lucius_contract.routing import Mode
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.ports.registry import Snapshot
 from tests.registry.folder import PROTOCOL, named, write
+from tests.runner.deadlines import DEADLINE
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 BROKEN = PROTOCOL.replace("service: translate", "service: NO")
@@ -77,7 +78,7 @@ async def test_a_watch_takes_what_two_looks_found_the_same(tmp_path: Path) -> No
         write(tmp_path, **next(before_each_look))
 
     watch = registry.watch(5 * SECOND, sleep)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         first = await anext(watch)
         assert set(first.protocols) == {"translate", "b", "c"}
         assert pauses == [5.0] * 4

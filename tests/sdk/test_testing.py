@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from lucius_sdk import Service, StepCancelled, StepContext
 from lucius_sdk.testing import arun_step, run_step
+from tests.runner.deadlines import DEADLINE
 
 Plain = StepContext[dict[str, Any]]
 
@@ -67,7 +68,7 @@ def test_a_function_may_finish_although_it_is_cancelled() -> None:
     @service.step("OCR")
     def execute(ctx: Plain) -> None:
         try:
-            ctx.wait(60)
+            ctx.wait(DEADLINE)
         except StepCancelled:
             return
 

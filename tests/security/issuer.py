@@ -20,7 +20,6 @@ from tests.security.clock import Clock
 
 ISSUER = "https://issuer.example"
 AUDIENCE = "lucius"
-DEADLINE = 20
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 

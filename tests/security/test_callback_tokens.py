@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from lucius_contract.errors import ErrorCode
 from lucius_orchestrator.security.callback_tokens import CallbackTokens, load_or_create_key
+from tests.runner.deadlines import DEADLINE
 from tests.security.clock import START, Clock
 from tests.security.refusals import refused
 
-DEADLINE = 60
 KEY, NEXT_KEY = b"k" * 32, b"n" * 32
 ENDS = START + timedelta(hours=1)
 

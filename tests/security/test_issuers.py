@@ -9,16 +9,9 @@ import pytest
 from lucius_contract.errors import ErrorCode
 from lucius_orchestrator.security.callers import Caller
 from lucius_orchestrator.security.issuers import JwtAuthenticator
+from tests.runner.deadlines import DEADLINE
 from tests.security.clock import Clock
-from tests.security.issuer import (
-    DEADLINE,
-    Issuer,
-    SigningKey,
-    authenticator_of,
-    claims,
-    ec_key,
-    rsa_key,
-)
+from tests.security.issuer import Issuer, SigningKey, authenticator_of, claims, ec_key, rsa_key
 from tests.security.refusals import answer, refused
 
 OLD, NEW, UNKNOWN = ec_key("old"), ec_key("new"), ec_key("unknown")

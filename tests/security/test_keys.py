@@ -17,10 +17,10 @@ from lucius_contract.errors import ErrorCode
 from lucius_orchestrator.security.callers import Caller, Role
 from lucius_orchestrator.security.key_document import KeyInfo
 from lucius_orchestrator.security.keys import KeyAuthenticator, KeyFile, KeyFileUnreadable, NewKey
+from tests.runner.deadlines import PROCESS_DEADLINE
 from tests.security.clock import START, Clock
 from tests.security.refusals import refused
 
-DEADLINE = 60
 ACME = frozenset({"acme"})
 READ = frozenset({Role.READ})
 
@@ -353,7 +353,7 @@ def test_threads_that_create_keys_at_the_same_time_lose_none(path: Path, clock: 
     start = threading.Barrier(4)
 
     def create() -> None:
-        start.wait(DEADLINE)
+        start.wait(PROCESS_DEADLINE)
         keys = KeyFile(path, clock)
         for _ in range(10):
             keys.create("ingest", ACME, READ)
@@ -362,7 +362,7 @@ def test_threads_that_create_keys_at_the_same_time_lose_none(path: Path, clock: 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(DEADLINE)
+        thread.join(PROCESS_DEADLINE)
     assert len(KeyFile(path, clock).keys()) == 40
 
 
@@ -381,7 +381,9 @@ def test_processes_that_create_keys_at_the_same_time_lose_none(path: Path, clock
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    secrets = "".join(process.communicate(timeout=DEADLINE)[0] for process in processes).split()
+    secrets = "".join(
+        process.communicate(timeout=PROCESS_DEADLINE)[0] for process in processes
+    ).split()
     keys = KeyFile(path, clock)
     assert len(secrets) == 40
     assert all(keys.find(secret) for secret in secrets)
@@ -417,7 +419,7 @@ async def test_requests_at_the_same_time_share_one_look(path: Path, clock: Clock
     key = KeyFile(path, clock).create("ingest", ACME, READ)
     keys = CountingKeyFile(path, clock)
     authenticator = KeyAuthenticator(keys)
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PROCESS_DEADLINE):
         await asyncio.gather(*(authenticator.authenticate(bearer(key)) for _ in range(20)))
     assert keys.looks == 1
 

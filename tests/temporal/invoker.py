@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from lucius_orchestrator.domain.workflow import Next
 from lucius_orchestrator.ports.invoker import AttemptName, Invoker, Reported
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 30
 _NOBODY = AttemptName("", "", "", 0, "")
 _NEVER = datetime.min.replace(tzinfo=UTC)
 

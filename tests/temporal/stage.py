@@ -17,7 +17,8 @@ from lucius_orchestrator.temporal.client import TemporalWorkflows, WorkflowSetti
 from lucius_orchestrator.temporal.connection import TemporalOptions, connected
 from lucius_orchestrator.temporal.shapes import Outcome
 from lucius_orchestrator.temporal.worker import TemporalWorker, WorkerSettings
-from tests.temporal.invoker import DEADLINE, ScriptedInvoker
+from tests.runner.deadlines import DEADLINE
+from tests.temporal.invoker import ScriptedInvoker
 from tests.temporal.story import Story, signal_body
 
 SKEW = timedelta(milliseconds=20)

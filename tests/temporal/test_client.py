@@ -10,7 +10,7 @@ from lucius_orchestrator.ports.workflows import WorkflowNotFound, Workflows, Wor
 from lucius_orchestrator.temporal.client import TemporalWorkflows
 from lucius_orchestrator.temporal.connection import TemporalOptions
 from lucius_orchestrator.temporal.errors import TemporalUnavailable
-from tests.temporal.invoker import DEADLINE
+from tests.runner.deadlines import DEADLINE
 from tests.temporal.stage import Stage, input_of, runs_of, working
 from tests.temporal_server import temporal_server
 

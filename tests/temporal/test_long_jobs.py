@@ -6,7 +6,7 @@ import pytest
 
 from lucius_orchestrator.ports.invoker import AttemptName
 from lucius_orchestrator.temporal.client import WorkflowSettings
-from tests.temporal.invoker import DEADLINE
+from tests.runner.deadlines import DEADLINE
 from tests.temporal.stage import SKEW, Stage, happened, runs_of, working
 
 STORED = AttemptName("", "acme", "s1", 2, "f" * 32)

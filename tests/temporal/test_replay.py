@@ -12,6 +12,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.workflow import NondeterminismError
 
 from lucius_orchestrator.temporal.workflow import JobWorkflow
+from tests.runner.deadlines import DEADLINE
 from tests.temporal.record import HISTORIES
 from tests.temporal.scenarios import SCENARIOS
 from tests.temporal.stage import Stage
@@ -54,7 +55,7 @@ def test_a_recorded_history_names_no_machine(file: Path) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_each_course_leads_to_its_end(stage: Stage, name: str) -> None:
     plays, state = SCENARIOS[name]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await plays(stage)
     if state == "FAILED_FINAL":
         with pytest.raises(WorkflowFailureError):

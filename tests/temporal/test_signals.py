@@ -8,7 +8,7 @@ import pytest
 
 from lucius_orchestrator.domain.workflow import SIGNALS, Next
 from lucius_orchestrator.ports.invoker import AttemptName
-from tests.temporal.invoker import DEADLINE
+from tests.runner.deadlines import DEADLINE
 from tests.temporal.stage import Stage, working
 from tests.temporal.story import soon
 

@@ -12,7 +12,8 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from lucius_orchestrator.ports.invoker import AttemptName
 from lucius_orchestrator.temporal.connection import connected
 from lucius_orchestrator.temporal.worker import TemporalWorker, WorkerSettings
-from tests.temporal.invoker import DEADLINE, ScriptedInvoker
+from tests.runner.deadlines import DEADLINE
+from tests.temporal.invoker import ScriptedInvoker
 from tests.temporal.stage import QUICKLY, Stage, employed, working
 from tests.temporal_server import free_port, temporal_server
 

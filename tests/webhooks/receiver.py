@@ -20,8 +20,8 @@ from cryptography.x509.oid import NameOID
 
 from lucius_orchestrator.webhooks.signature import verify
 from tests.ledger.backends import Clock
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 20
 HOST = "hooks.example"
 KEY = b"k" * 32
 LOOPBACK = "127.0.0.1"

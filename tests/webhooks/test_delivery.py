@@ -15,7 +15,8 @@ from lucius_orchestrator.ports.webhooks import RETRIES
 from lucius_orchestrator.webhooks import WebhookDelivery, WebhookSender
 from lucius_outbox import DispatchSettings, Store
 from lucius_outbox.telemetry import DEAD, DELIVERED
-from tests.webhooks.receiver import DEADLINE, HOST, Answer, Receiver, hang_up, never, status
+from tests.runner.deadlines import DEADLINE
+from tests.webhooks.receiver import HOST, Answer, Receiver, hang_up, never, status
 from tests.webhooks.stage import AT_ONCE, LEASE, Stage, claims
 
 QUICK = DispatchSettings(

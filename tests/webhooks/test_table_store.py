@@ -44,6 +44,7 @@ from tests.ledger.tables_stage import SharedTables
 from tests.outbox import test_store as outbox
 from tests.outbox.backends import Clock, commit, message, numbers
 from tests.outbox.test_store import LEASE, ONCE, claim_one
+from tests.runner.deadlines import DEADLINE
 
 test_worker_ids_are_new = outbox.test_worker_ids_are_new_at_every_start
 test_rows_come_in_order = outbox.test_rows_come_in_the_order_in_which_they_became_due
@@ -234,7 +235,7 @@ async def test_an_extension_under_way_does_not_keep_a_row_that_is_acknowledged(
     await commit(backend, message(1))
     claims += await store.claim_batch(1, LEASE)
     clock.advance(seconds=10)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
         tasks.create_task(store.extend(claims, LEASE))
         await extending.wait()
         acknowledging = tasks.create_task(store.ack(claims))

@@ -20,10 +20,10 @@ from lucius_artifacts.ports.catalogue import Catalogue, Reader, Transaction
 from lucius_outbox.message import Message
 from tests.artifacts import rows
 from tests.artifacts.catalogue.backends import NAMESPACE, Backend
+from tests.runner.deadlines import DEADLINE
 
 T = TypeVar("T")
 MANY = 1000
-_DEADLINE = 30.0
 _PUTS: dict[type, str] = {
     Upload: "put_upload",
     Blob: "put_blob",
@@ -109,7 +109,7 @@ class Meeting:
     Where one must wait for the other's end they do not meet."""
 
     def __init__(self, backend: Backend) -> None:
-        self._deadline = _DEADLINE if backend.side_by_side else 0.03
+        self._deadline = DEADLINE if backend.side_by_side else 0.03
         self._must_meet = backend.side_by_side
         self._both = asyncio.Barrier(2)
         self._met = asyncio.Event()

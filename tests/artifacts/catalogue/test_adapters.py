@@ -15,6 +15,7 @@ from tests.artifacts.catalogue.backends import (
     adapters_in_the_suite,
     adapters_in_the_tree,
 )
+from tests.runner.deadlines import DEADLINE
 
 
 def test_every_adapter_is_in_this_suite() -> None:
@@ -29,7 +30,7 @@ async def test_a_catalogue_that_can_be_used_passes_its_check(catalogue: Catalogu
 
 async def test_a_catalogue_may_be_closed_twice_and_by_two_at_once(catalogue: Catalogue) -> None:
     await put(catalogue, rows.upload())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.gather(catalogue.close(), catalogue.close())
     await catalogue.close()
 
@@ -44,7 +45,7 @@ VERBS: dict[str, Callable[[Catalogue], Awaitable[object]]] = {
 async def test_a_closed_catalogue_is_unavailable_at_once(catalogue: Catalogue) -> None:
     await catalogue.close()
     for verb in VERBS.values():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             with pytest.raises(Unavailable):
                 await verb(catalogue)
 
@@ -64,7 +65,7 @@ async def test_a_catalogue_is_closed_when_the_change_under_way_has_ended(
     closing = asyncio.create_task(catalogue.close())
     await asyncio.sleep(0)
     go_on.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         ended = await asyncio.gather(change, closing, return_exceptions=True)
     found = await (await backend.reopen()).read(lambda reader: reader.upload("up_1"))
     assert list(ended) == [None, None]

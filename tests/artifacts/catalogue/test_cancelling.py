@@ -12,6 +12,7 @@ from tests.artifacts import rows
 from tests.artifacts.catalogue.asking import ask, message, put, put_in
 from tests.artifacts.catalogue.backends import Backend
 from tests.artifacts.rows import DIGEST, NOW
+from tests.runner.deadlines import DEADLINE
 
 
 async def write_and_wait(transaction: Transaction, written: asyncio.Event) -> None:
@@ -22,7 +23,7 @@ async def write_and_wait(transaction: Transaction, written: asyncio.Event) -> No
 
 async def cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.wait([task])
     assert task.cancelled()
 

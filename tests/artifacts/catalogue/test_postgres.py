@@ -24,6 +24,7 @@ from tests.artifacts.catalogue.asking import Meeting, ask, put
 from tests.artifacts.catalogue.backends import PostgresBackend
 from tests.artifacts.catalogue.test_adapters import VERBS
 from tests.artifacts.rows import DIGEST, NOW
+from tests.runner.deadlines import DEADLINE, seconds
 
 ONCE = RetryPolicy(max_attempts=1)
 SOON = EqualJitter(timedelta(milliseconds=1))
@@ -73,7 +74,7 @@ async def test_a_crowd_of_one_process_is_through_by_the_third_run(
     """Whoever has met others twice meets none."""
     catalogue = await postgres_backend.open(races=RetryPolicy(max_attempts=3, backoff=SOON))
     publisher = Publisher(Meeting(postgres_backend))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         await asyncio.gather(*(catalogue.change(publisher) for _ in range(12)))
     assert await ask(catalogue).latest_number("acme", "answers") == 12
     await catalogue.close()
@@ -129,7 +130,7 @@ async def blocked(backend: PostgresBackend, change: asyncio.Task[Any]) -> None:
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE application_name = %s AND wait_event_type = 'Lock'"
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         while await backend.execute(waiting, backend.schema) == [(0,)]:
             assert not change.done(), change
             await asyncio.wait([change], timeout=0.01)
@@ -172,24 +173,36 @@ async def test_a_refusal_is_nothing_that_the_pool_warns_of(
     assert caplog.records == []
 
 
+async def in_the_end(call: Callable[[], Awaitable[T]]) -> T:
+    """What an impatient catalogue may refuse as long as the machine is busy."""
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            with suppress(Unavailable):
+                return await call()
+
+
 async def test_a_change_that_waits_too_long_for_a_lock_is_unavailable(
     postgres_backend: PostgresBackend,
 ) -> None:
     await put(postgres_backend.catalogue, rows.blob())
-    impatient = await postgres_backend.open(patience=timedelta(milliseconds=50))
+    impatient = await in_the_end(
+        lambda: postgres_backend.open(patience=timedelta(milliseconds=200))
+    )
     async with await AsyncConnection.connect(postgres_backend.conninfo) as rival:
         await rival.execute("SELECT FROM lucius_artifacts_blobs FOR UPDATE")
         with pytest.raises(Unavailable, match="lock"):
             await put(impatient, rows.blob(BlobState.TOMBSTONED))
-        assert await ask(impatient).blob(DIGEST) == rows.blob()
-    await put(impatient, rows.blob(BlobState.TOMBSTONED))
+        assert await in_the_end(lambda: ask(impatient).blob(DIGEST)) == rows.blob()
+    await in_the_end(lambda: put(impatient, rows.blob(BlobState.TOMBSTONED)))
     await impatient.close()
 
 
 async def test_who_gets_no_connection_in_time_is_told_so(
     postgres_backend: PostgresBackend,
 ) -> None:
-    catalogue = await postgres_backend.open(pool_size=1, patience=timedelta(milliseconds=100))
+    catalogue = await in_the_end(
+        lambda: postgres_backend.open(pool_size=1, patience=timedelta(milliseconds=100))
+    )
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def hog(_: Reader) -> None:
@@ -197,12 +210,12 @@ async def test_who_gets_no_connection_in_time_is_told_so(
         await go_on.wait()
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(catalogue.read(hog))
+        tasks.create_task(in_the_end(lambda: catalogue.read(hog)))
         await begun.wait()
         with pytest.raises(Unavailable):
             await catalogue.check()
         go_on.set()
-    await catalogue.check()
+    await in_the_end(catalogue.check)
     await catalogue.close()
 
 
@@ -224,7 +237,7 @@ async def test_a_database_that_went_away_is_unavailable_until_it_is_back(
 
     with pytest.raises(Unavailable):
         await catalogue.change(lose_it)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         for verb in VERBS.values():
             while True:
                 with suppress(Unavailable):
@@ -270,7 +283,7 @@ async def test_changes_that_were_abandoned_leave_every_connection_usable(
         " WHERE application_name = %s AND state <> 'idle' AND backend_type = 'client backend'"
     )
     assert await postgres_backend.execute(open_ones, postgres_backend.schema) == [(0,)]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.gather(*(put(catalogue, rows.upload()) for _ in range(4)))
     await catalogue.close()
 

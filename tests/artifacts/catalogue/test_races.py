@@ -22,6 +22,7 @@ from tests.artifacts.catalogue.asking import (
 )
 from tests.artifacts.catalogue.backends import Backend, Told
 from tests.artifacts.rows import DIGEST, NOW
+from tests.runner.deadlines import seconds
 
 T = TypeVar("T")
 Pair = tuple[Catalogue, Catalogue]
@@ -40,7 +41,7 @@ def meet(backend: Backend) -> Meeting:
 
 
 async def together(pair: Pair, one: Work[T], two: Work[T]) -> list[T]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         return list(await asyncio.gather(pair[0].change(one), pair[1].change(two)))
 
 
@@ -107,7 +108,7 @@ async def test_two_publications_that_found_the_same_number_get_two(
 
 async def test_a_crowd_that_publishes_gets_a_number_each(pair: Pair) -> None:
     works = [publish(f"{n}", lambda: asyncio.sleep(0)) for n in range(8)]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         numbers = await asyncio.gather(*(pair[n % 2].change(work) for n, work in enumerate(works)))
     assert sorted(numbers) == list(range(1, 9))
 

@@ -13,6 +13,7 @@ from tests.artifacts import rows
 from tests.artifacts.catalogue.asking import MANY, ask, blob, message, put, put_in
 from tests.artifacts.catalogue.backends import Backend, Told
 from tests.artifacts.rows import DIGEST, NOW
+from tests.runner.deadlines import DEADLINE
 
 RECORD = AuditRecord(NOW, "ann", "acme", "published", "answers/v1")
 EVERYTHING = (
@@ -133,7 +134,7 @@ async def test_a_reader_sees_one_moment(backend: Backend) -> None:
         upload = await reader.upload("up_1")
         rest = (rows.upload(reason="after"), rows.version(reason="after"))
         changing.append(asyncio.create_task(put(catalogue, *rest)))
-        await asyncio.wait(changing, timeout=30 if backend.side_by_side else 0.05)
+        await asyncio.wait(changing, timeout=DEADLINE if backend.side_by_side else 0.05)
         version = await reader.version("acme", "answers", 1)
         return upload and upload.reason, version and version.reason
 
@@ -152,7 +153,7 @@ async def test_nobody_reads_what_is_not_committed(database: Backend) -> None:
         written.set()
         await go_on.wait()
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
         tasks.create_task(database.catalogue.change(slowly))
         await written.wait()
         for catalogue in (database.catalogue, other):

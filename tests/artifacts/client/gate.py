@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-DEADLINE = 20.0
+from tests.runner.deadlines import DEADLINE
+
 _PART = re.compile(r"/parts/([0-9]+)\Z")
 
 

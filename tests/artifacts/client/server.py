@@ -26,9 +26,10 @@ from lucius_orchestrator.engine.planning import PlanSettings
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
 from tests.api.serving import address, served
 from tests.api.stage import NamedCallers, Protocols
-from tests.artifacts.client.gate import DEADLINE, Gate
+from tests.artifacts.client.gate import Gate
 from tests.engine.plane import TENANT, Plane
 from tests.ledger.backends import Clock, MemoryBackend
+from tests.runner.deadlines import DEADLINE
 
 T = TypeVar("T")
 

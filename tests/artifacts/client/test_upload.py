@@ -28,6 +28,7 @@ from tests.artifacts.client.quick import (
     written,
 )
 from tests.artifacts.client.server import TENANT, Server
+from tests.runner.deadlines import DEADLINE
 
 MIB = KIB * KIB
 
@@ -118,7 +119,7 @@ def test_an_address_that_has_expired_is_signed_anew(
     server.gate.wait_for_held(2)
     server.clock.advance(hours=1)
     server.gate.open()
-    thread.join(20)
+    thread.join(DEADLINE)
     assert done.is_set()
     assert all(server.gate.parts().count(number) >= 2 for number in (1, 2))
     assert server.gate.count("POST", ":sign") >= 3

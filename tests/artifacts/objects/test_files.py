@@ -22,6 +22,7 @@ from tests.artifacts.objects.stages import (
     put,
     soon,
 )
+from tests.runner.deadlines import DEADLINE
 
 MANY = 3 * 1024 * 1024  # more than is written at once
 
@@ -57,7 +58,7 @@ async def slow(objects: Objects) -> AsyncIterator[tuple[Slow, "asyncio.Task[None
     await objects.begin(KEY)
     await put(objects, 1, b"here")
     putting = asyncio.create_task(objects.put_part(KEY, 1, MANY + 1, aiter(content)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         await content.has_begun.wait()
     yield content, putting
     content.may_end.set()

@@ -8,6 +8,7 @@ import pytest
 from lucius_artifacts.errors import ArtifactsError, Gone, NotFound
 from lucius_artifacts.ports.objects import Objects
 from tests.artifacts.objects.stages import KEY, Stage, content_of, frozen, put, soon
+from tests.runner.deadlines import DEADLINE
 
 
 async def test_an_object_is_its_parts_in_the_order_of_their_numbers(objects: Objects) -> None:
@@ -113,7 +114,7 @@ async def test_a_part_that_is_on_its_way_while_its_place_is_frozen_is_not_in_it(
     await stage.objects.begin(KEY)
     await put(stage.objects, 1, b"old")
     putting = asyncio.create_task(stage.objects.put_part(KEY, 1, 3, slow()))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         await has_begun.wait()
     await stage.objects.freeze(KEY, 1)
     may_end.set()

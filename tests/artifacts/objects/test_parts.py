@@ -8,6 +8,7 @@ import pytest
 from lucius_artifacts.errors import Gone, Invalid
 from lucius_artifacts.ports.objects import Objects
 from tests.artifacts.objects.stages import KEY, Stage, chunks, content_of, frozen, put
+from tests.runner.deadlines import DEADLINE
 
 
 async def test_parts_come_in_any_order(objects: Objects) -> None:
@@ -98,7 +99,7 @@ async def test_a_part_that_nobody_waits_for_any_more_leaves_the_one_before(
     await objects.begin(KEY)
     await put(objects, 1, b"here")
     putting = asyncio.create_task(objects.put_part(KEY, 1, 4_000_000, stuck()))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.wait(
             [putting, asyncio.create_task(arrived.wait())], return_when=asyncio.FIRST_COMPLETED
         )

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from servicebus_emulator.administration import Request, Response
-from tests.emulator.administration.serving import DEADLINE, Served, get, speak
+from tests.emulator.administration.serving import Served, get, speak
+from tests.runner.deadlines import DEADLINE
 
 
 def statuses(answer: bytes) -> list[int]:

@@ -11,12 +11,13 @@ from servicebus_emulator.broker.records import Enqueued, Record, Removed
 from servicebus_emulator.faults import Fault, FaultKind, Point
 from servicebus_emulator.server import Emulator
 from tests.emulator.chaos.crew import Crew
+from tests.runner.deadlines import seconds, time_limit
 
 QUEUE = "work"
 MESSAGES = 100_000
 SENDERS, RECEIVERS = 2, 3
 KILL_EVERY, FAULT_EVERY = 7_000, 1_500
-DEADLINE = 280
+DEADLINE = seconds(280)
 SEED = 20_261
 FAULTS = [
     (FaultKind.DROP, Point.SEND),
@@ -26,6 +27,9 @@ FAULTS = [
     (FaultKind.LOSE_ANSWER, Point.SETTLE),
     (FaultKind.DUPLICATE, Point.RECEIVE),
 ]
+
+
+pytestmark = time_limit(360)
 
 
 class Watch:

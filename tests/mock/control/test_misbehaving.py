@@ -3,13 +3,14 @@ import pytest
 from orchestrator_mock.misbehaving import Found, misbehave, mischief
 from orchestrator_mock.recording import What
 from orchestrator_mock.stage import Sending, Stage
+from tests.runner.deadlines import seconds
 
 pytestmark = pytest.mark.check
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_sound_service_keeps_its_promises_under_a_seed(stage: Stage, seed: int) -> None:
-    found = await misbehave(stage, Sending(), seed, jobs=12, within=60)
+    found = await misbehave(stage, Sending(), seed, jobs=12, within=seconds(60))
     assert not found.problems, found
 
 

@@ -2,6 +2,7 @@ import pytest
 
 from orchestrator_mock.script import Player, ScriptError, ScriptFailed, read_script
 from orchestrator_mock.stage import Stage
+from tests.runner.deadlines import DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -58,7 +59,9 @@ async def test_what_was_expected_and_did_not_come_is_told_with_what_did(stage: S
 
 async def test_a_burst_reaches_the_service(stage: Stage) -> None:
     await Player(stage).play(read_script([{"burst": {"count": 12}}]))
-    done = await stage.mock.recording.wait(lambda: stage.mock.waiting() == 0 or None, within=30)
+    done = await stage.mock.recording.wait(
+        lambda: stage.mock.waiting() == 0 or None, within=DEADLINE
+    )
     assert done
     assert len(stage.jobs) == 12
 

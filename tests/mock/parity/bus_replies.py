@@ -8,7 +8,7 @@ from lucius_contract.routing import REPLY_TOPIC_PREFIX
 from lucius_orchestrator.ports.ledger import Ledger
 from orchestrator_mock import Recording
 from servicebus_emulator.broker import Happening, Observation
-from tests.mock.parity.target import DEADLINE
+from tests.runner.deadlines import DEADLINE
 
 
 class Taken(NamedTuple):

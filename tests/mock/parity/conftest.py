@@ -11,7 +11,8 @@ import pytest_asyncio
 from tests.mock.parity.mock_target import mock_target
 from tests.mock.parity.orchestrator_target import invoker_target, orchestrator_target
 from tests.mock.parity.service import BusService, Service
-from tests.mock.parity.target import DEADLINE, Target
+from tests.mock.parity.target import Target
+from tests.runner.deadlines import DEADLINE
 
 TARGETS: dict[str, Callable[[Path], AbstractAsyncContextManager[Target]]] = {
     "mock": mock_target,

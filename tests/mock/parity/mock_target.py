@@ -13,7 +13,6 @@ from orchestrator_mock import Entry, Fault, Issued, Mock, MockSettings, Order
 from orchestrator_mock.orders import encoded
 from tests.mock.parity.target import (
     ACK_TIMEOUT,
-    DEADLINE,
     HEARTBEAT,
     LEASE,
     MAX_ATTEMPTS,
@@ -24,6 +23,7 @@ from tests.mock.parity.target import (
     Seen,
     seen,
 )
+from tests.runner.deadlines import DEADLINE
 
 
 class MockTarget:

@@ -52,7 +52,6 @@ from tests.mock.parity.bus_replies import BusReplies
 from tests.mock.parity.target import (
     ACK_TIMEOUT,
     AT_ONCE,
-    DEADLINE,
     HEARTBEAT,
     LEASE,
     MAX_ATTEMPTS,
@@ -63,6 +62,7 @@ from tests.mock.parity.target import (
     Seen,
     seen,
 )
+from tests.runner.deadlines import DEADLINE
 
 _CALLER = {"Authorization": "Bearer root"}
 _TOPIC = directive_topic(lane_of(TENANT))

@@ -15,7 +15,8 @@ from lucius_contract.ids import message_id
 from lucius_contract.messages import CallbackUrls, Directive
 from lucius_contract.routing import lane_of, reply_topic
 from tests.mock.links import opened
-from tests.mock.parity.target import DEADLINE, TENANT, Target
+from tests.mock.parity.target import TENANT, Target
+from tests.runner.deadlines import DEADLINE
 
 JSON, PROBLEM = "application/json", "application/problem+json"
 ARTIFACT = {

@@ -9,7 +9,6 @@ from lucius_orchestrator.domain.aggregate import Aggregate, ReplyVia
 from orchestrator_mock import Fault, Recording
 
 SERVICE, STEP_TYPE, TENANT = "ocr", "OCR", "acme"
-DEADLINE = 20  # seconds in which what must happen happens
 ACK_TIMEOUT = LEASE = timedelta(seconds=60)
 HEARTBEAT = timedelta(seconds=20)
 MAX_ATTEMPTS = 3

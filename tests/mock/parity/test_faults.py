@@ -13,7 +13,8 @@ from lucius_contract.messages import Directive
 from orchestrator_mock import FAULTS, Fault
 from orchestrator_mock.faults import Place
 from tests.mock.parity.service import Said, Service, address_in, reply
-from tests.mock.parity.target import DEADLINE, Target
+from tests.mock.parity.target import Target
+from tests.runner.deadlines import DEADLINE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 NETWORK = "network"

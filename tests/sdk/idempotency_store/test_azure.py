@@ -35,6 +35,7 @@ from tests.azure_proxy import (
     proxy_to,
 )
 from tests.azurite import Azurite
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.idempotency_store.backends import AzureBlobBackend, AzureTableBackend
 from tests.sdk.idempotency_store.steps import KEY, LOCK, START, key, record
 from tests.sdk.idempotency_store.test_conformance import VERBS
@@ -180,7 +181,7 @@ async def test_a_service_that_hangs_is_unavailable_in_time(
 ) -> None:
     far = opened(stack, backend, proxy.connection(azure_storage), SOON)
     proxy.all_meet(Fault.HANGING)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         with pytest.raises(StoreUnavailable, match=r"no answer within 0\.15 s"):
             await far.write(KEY, record(), None)
 
@@ -208,7 +209,7 @@ async def test_a_write_that_was_cancelled_may_have_happened_and_disturbs_nothing
         await writing
     proxy.all_meet(None)
     await far.write(key(2), record(), None)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         await far.close()
 
 
@@ -415,7 +416,7 @@ async def test_a_record_that_was_purged_and_came_again_has_another_version(
 
 
 async def eventually_passes(verb: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         while True:
             with suppress(StoreUnavailable):
                 await verb()
@@ -423,6 +424,6 @@ async def eventually_passes(verb: Callable[[], Awaitable[object]]) -> None:
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         while not is_so():
             await asyncio.sleep(0.01)

@@ -27,6 +27,7 @@ from lucius_sdk.idempotency_store import (
     Superseded,
 )
 from lucius_sdk.testing.clock import FakeClock
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.idempotency_store.faults import UNKNOWN, Fault, FaultyStore
 from tests.sdk.idempotency_store.steps import (
     KEY,
@@ -439,7 +440,7 @@ async def test_a_claim_whose_answer_was_lost_is_had_by_nobody_while_one_takes_it
         await service.sees()
     faulty.faults.extend([None, Fault.SLOW])
     taking = asyncio.create_task(service.sees())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         await faulty.has_landed.wait()
     assert isinstance(await service.sees(), Held)
     faulty.may_answer.set()

@@ -16,6 +16,7 @@ from lucius_sdk.idempotency_store import (
     StoreUnavailable,
 )
 from lucius_sdk.idempotency_store.port import Stored
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.idempotency_store.backends import (
     BACKENDS,
     SpoilableBackend,
@@ -204,7 +205,7 @@ async def test_a_closed_store_is_unavailable(store: DedupStore, verb: str, is_us
     if is_used:
         await store.check()
     await store.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         with pytest.raises(StoreUnavailable):
             await VERBS[verb](store)
 
@@ -214,7 +215,7 @@ async def test_closing_finishes_what_was_asked_for(stores: Pair) -> None:
     writes = [asyncio.create_task(first.write(key(n), record(), None)) for n in range(20)]
     await asyncio.wait(writes, timeout=0)
     await asyncio.gather(*writes[:1])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.gather(first.close(), first.close())
         await first.close()
         outcomes = await asyncio.gather(*writes, return_exceptions=True)

@@ -17,6 +17,7 @@ from lucius_sdk.idempotency_store import (
 )
 from lucius_sdk.idempotency_store.redis import RedisStore
 from lucius_sdk.testing.clock import FakeClock
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.idempotency_store.backends import RedisBackend, redis_server
 from tests.sdk.idempotency_store.steps import KEY, START, key, record
 
@@ -111,7 +112,7 @@ async def test_a_redis_that_hangs_is_unavailable_in_time(tmp_path: Path) -> None
 
     server = await asyncio.start_unix_server(hang, tmp_path / "redis.sock")
     store = RedisStore(f"unix://{tmp_path}/redis.sock", patience=SOON)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         with pytest.raises(StoreUnavailable):
             await store.write(KEY, record(), None)
         await store.close()

@@ -25,6 +25,7 @@ from lucius_sdk.idempotency_store.sqlite import SqliteStore
 from lucius_sdk.idempotency_store.sqlite.file import SqliteFile
 from lucius_sdk.testing.clock import FakeClock
 from tests import sqlite_syncs
+from tests.runner.deadlines import DEADLINE, PROCESS_DEADLINE
 from tests.sdk.idempotency_store.steps import KEY, key, record
 
 ROOT = Path(__file__).parents[3]
@@ -71,7 +72,7 @@ def test_two_processes_on_one_file_never_have_the_same_claim(path: Path) -> None
     """Both also make the file."""
     count = 300
     processes = [writer("claim", str(path), owner, str(count)) for owner in ("a", "b")]
-    printed = [process.communicate(timeout=60)[0] for process in processes]
+    printed = [process.communicate(timeout=PROCESS_DEADLINE)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     claimed = [int(line) for text in printed for line in text.split()]
     assert sorted(claimed) == list(range(count))
@@ -135,7 +136,7 @@ async def test_a_writer_of_another_process_is_waited_for(path: Path) -> None:
     done, _ = await asyncio.wait([writing], timeout=SOON.total_seconds())
     assert not done
     lock.__exit__(None, None, None)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         await writing
     await store.close()
 
@@ -292,7 +293,7 @@ async def test_no_thread_is_left_when_it_is_closed(path: Path) -> None:
     await store.check()
     (thread,) = set(threading.enumerate()) - before
     await store.close()
-    thread.join(30)
+    thread.join(DEADLINE)
     assert not thread.is_alive()
 
 

@@ -14,8 +14,8 @@ from lucius_sdk.health import MAX_HEAD, MOST_CONNECTIONS, HealthServer
 from lucius_sdk.health import PATIENCE as CLIENT_PATIENCE
 from lucius_sdk.readiness import INTERVAL, PATIENCE, Readiness
 from lucius_sdk.testing.clock import FakeClock
+from tests.runner.deadlines import DEADLINE
 
-DEADLINE = 10.0
 MOST_LATE = 10.0
 """How long `ready` may take to turn false."""
 

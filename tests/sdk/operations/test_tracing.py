@@ -24,6 +24,7 @@ from opentelemetry.trace import StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from lucius_sdk.tracing import Tracing, configure_tracing
+from tests.runner.deadlines import PROCESS_DEADLINE
 from tests.sdk.operations.directives import PARENT, TRACE, directive
 
 FORM = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
@@ -281,6 +282,6 @@ def _run(environ: dict[str, str], program: str = PROGRAM) -> Any:
     environ = {"PATH": "", "PYTHONPATH": ".", **environ}
     command = [sys.executable, "-W", "error", "-c", program]
     run = subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=True, timeout=60
+        command, env=environ, capture_output=True, text=True, check=True, timeout=PROCESS_DEADLINE
     )
     return json.loads(run.stdout)

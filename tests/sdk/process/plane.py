@@ -10,7 +10,8 @@ from uuid import uuid4
 import httpx
 
 from tests.cli.test_up import first_line, start
-from tests.sdk.process.yard import DEADLINE, Yard
+from tests.runner.deadlines import PROCESS_DEADLINE
+from tests.sdk.process.yard import Yard
 
 PROTOCOL = """
 protocol_id: {name}
@@ -26,7 +27,7 @@ steps:
 
 class Plane:
     def __init__(self, url: str) -> None:
-        self._http = httpx.AsyncClient(base_url=url, timeout=DEADLINE)
+        self._http = httpx.AsyncClient(base_url=url, timeout=PROCESS_DEADLINE)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -49,7 +50,7 @@ class Plane:
     async def finished(self, job: str) -> dict[str, Any]:
         """The job, once it is terminal: its stream ends then."""
         async with (
-            asyncio.timeout(DEADLINE),
+            asyncio.timeout(PROCESS_DEADLINE),
             self._http.stream("GET", f"/v1/jobs/{job}/stream") as stream,
         ):
             async for _ in stream.aiter_lines():
@@ -85,7 +86,7 @@ async def open_plane(
         finally:
             await plane.close()
             process.terminate()
-            await asyncio.to_thread(process.communicate, timeout=DEADLINE)
+            await asyncio.to_thread(process.communicate, timeout=PROCESS_DEADLINE)
 
 
 def _write_protocols(folder: Path, step_types: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from lucius_bus.port import BusMessage
 from lucius_contract.routing import directive_topic
 from lucius_sdk.testing.directives import directive_message, make_directive
 from servicebus_emulator.faults import Fault, FaultKind, Point
+from tests.runner.deadlines import seconds, time_limit
 from tests.sdk.process.recorder import Mood, Recorder, open_recorder
 from tests.sdk.process.yard import Yard, open_yard
 
@@ -16,7 +17,9 @@ DIRECTIVES = 10_000
 DUPLICATES = 3_000
 TENANTS = 40
 LOST_SETTLEMENTS = 200
-DEADLINE = 240
+DEADLINE = seconds(240)
+
+pytestmark = time_limit(360)
 
 
 class Flapping:
@@ -44,7 +47,7 @@ async def test_each_of_ten_thousand_directives_is_run_once_and_has_one_result(
     tmp_path: Path,
 ) -> None:
     chance = random.Random(7)
-    lock = timedelta(seconds=10)
+    lock = timedelta(seconds=seconds(10))
     async with (
         open_yard(tmp_path, [SERVICE], lock) as yard,
         open_recorder(Flapping(chance)) as recorder,

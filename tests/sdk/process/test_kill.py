@@ -9,11 +9,12 @@ from uuid import uuid4
 import pytest
 
 from tests.azurite import Azurite
+from tests.runner.deadlines import seconds
 from tests.sdk.process.plane import Plane, open_plane
 from tests.sdk.process.service import STAGES
 from tests.sdk.process.yard import Yard, open_yard
 
-LOCK = timedelta(seconds=4)
+LOCK = timedelta(seconds=seconds(8))
 RUNS = dict.fromkeys(STAGES, 1) | {"in work": 2, "before COMPLETED": 2}
 """At which stage it is killed, and how often the work is done then."""
 

@@ -12,10 +12,11 @@ import pytest
 
 from lucius_contract.routing import directive_topic
 from lucius_sdk.testing.directives import directive_message, make_directive
+from tests.runner.deadlines import PROCESS_DEADLINE, seconds
 from tests.sdk.process.recorder import Recorder, open_recorder
-from tests.sdk.process.yard import DEADLINE, ROOT, Yard, open_yard
+from tests.sdk.process.yard import ROOT, Yard, open_yard
 
-LOCK = timedelta(seconds=3)
+LOCK = timedelta(seconds=seconds(8))
 SERVICE = "worker"
 
 
@@ -43,7 +44,7 @@ async def test_a_handler_that_burns_the_processor_for_three_locks_runs_once(
         async with yard.service(SERVICE) as one, yard.service(SERVICE) as other:
             await send(yard, recorder, "thread", "BURN", payload=burning)
             await send(yard, recorder, "loop", "BLOCK", payload=burning)
-            await recorder.until(lambda: len(recorder.results) == 2, DEADLINE)
+            await recorder.until(lambda: len(recorder.results) == 2, PROCESS_DEADLINE)
             await yard.empty(SERVICE)
             assert await one.stop() == 0
             assert await other.stop() == 0
@@ -58,7 +59,7 @@ async def test_ready_turns_false_while_the_bus_is_away_and_true_when_it_is_back(
     async with (
         open_yard(tmp_path, [SERVICE], LOCK) as yard,
         yard.service(SERVICE) as running,
-        httpx.AsyncClient(base_url=running.health) as probe,
+        httpx.AsyncClient(base_url=running.health, timeout=PROCESS_DEADLINE) as probe,
     ):
         await until_ready(probe, 200)
         port = yard.emulator.port
@@ -80,7 +81,7 @@ async def test_ready_turns_false_while_the_bus_is_away_and_true_when_it_is_back(
 
 async def until_ready(probe: httpx.AsyncClient, status: int) -> dict[str, Any]:
     """Ask until it is so; each request is a round trip, so that this does not spin."""
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PROCESS_DEADLINE):
         while True:
             answer = await probe.get("/healthz/ready")
             if answer.status_code == status:
@@ -101,7 +102,7 @@ async def test_a_start_that_cannot_succeed_says_why(
 ) -> None:
     async with open_yard(tmp_path, [SERVICE], LOCK) as yard:
         process, log = await yard.start(SERVICE, **environ)
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(PROCESS_DEADLINE):
             out, _ = await process.communicate()
         assert process.returncode == code, log.read_text()
         assert out == b""
@@ -138,7 +139,7 @@ async def test_a_start_hook_that_raises_is_told_without_its_secrets(tmp_path: Pa
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "LUCIUS_HEALTH_PORT": "0", "PYTHONPATH": str(ROOT)},
     )
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PROCESS_DEADLINE):
         _, said = await process.communicate()
     assert process.returncode == 3
     assert b"ocr cannot start: a hook raised RuntimeError: no model at" in said

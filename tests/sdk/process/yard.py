@@ -16,8 +16,8 @@ from lucius_contract.routing import LANES, directive_topic
 from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from servicebus_emulator.broker import Record
 from servicebus_emulator.server import Emulator
+from tests.runner.deadlines import PROCESS_DEADLINE
 
-DEADLINE = 60
 SERVICE = Path(__file__).with_name("service.py")
 ROOT = Path(__file__).parents[3]
 
@@ -29,7 +29,7 @@ class RunningService:
     log: Path
 
     async def ended(self) -> int:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(PROCESS_DEADLINE):
             return await self.process.wait()
 
     async def stop(self) -> int:
@@ -74,7 +74,7 @@ class Yard:
             return Counter()
         return Counter(self.runs_file.read_text().split())
 
-    async def empty(self, name: str, deadline: float = DEADLINE) -> None:
+    async def empty(self, name: str, deadline: float = PROCESS_DEADLINE) -> None:
         """Wait until the service has settled all its directives."""
         broker = self.emulator.broker
         addresses = [f"{directive_topic(lane)}/Subscriptions/{name}" for lane in range(LANES)]
@@ -114,7 +114,7 @@ class Yard:
         process, log = await self.start(name, **environ)
         try:
             assert process.stdout is not None
-            async with asyncio.timeout(DEADLINE):
+            async with asyncio.timeout(PROCESS_DEADLINE):
                 line = (await process.stdout.readline()).decode()
             assert line.startswith("ready "), line + log.read_text()
             health = dict(part.split("=", 1) for part in line.split()[1:])["health"]

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import h11
 
-DEADLINE = 20
+from tests.runner.deadlines import DEADLINE
+
 CHUNK = 64 * 1024
 
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]

@@ -14,9 +14,9 @@ from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.replies.bus import BusReplies
 from lucius_sdk.replies.outgoing import outgoing
 from lucius_sdk.testing.clock import FakeClock
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.replies.samples import LEASE, ON_THE_BUS, TRACE, ack, heartbeat, result
 
-DEADLINE = 20
 SENT = Answer(Verdict.SENT)
 
 

@@ -17,7 +17,8 @@ from lucius_sdk.replies.outgoing import outgoing
 from lucius_sdk.replies.routing import Replies
 from lucius_sdk.result_client import ResultClient
 from lucius_sdk.testing.clock import FakeClock
-from tests.sdk.replies.orchestrator import DEADLINE, Orchestrator, cuts, hangs, says
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.replies.orchestrator import Orchestrator, cuts, hangs, says
 from tests.sdk.replies.samples import AT, ON_THE_BUS, ack, heartbeat, over_http, result
 
 BODY = result().to_bytes()

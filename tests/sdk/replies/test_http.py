@@ -16,8 +16,8 @@ from lucius_sdk.replies.answers import (
 from lucius_sdk.replies.http import HttpLimits, HttpReplies
 from lucius_sdk.replies.outgoing import outgoing
 from lucius_sdk.testing.clock import FakeClock
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.replies.orchestrator import (
-    DEADLINE,
     Act,
     Orchestrator,
     announces,

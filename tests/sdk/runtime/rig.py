@@ -29,9 +29,9 @@ from lucius_sdk.runtime.runtime import Limits, ServiceRuntime
 from lucius_sdk.testing import FakeClock, RecordedReplies
 from lucius_sdk.testing.directives import directive_message, make_directive
 from lucius_sdk.workspace_io import LocalStorage, Storages
+from tests.runner.deadlines import DEADLINE
 
 NAME = "test"
-DEADLINE = 30
 _AT_ONCE = timedelta(0)
 CALLBACKS = {
     "callback_urls": {

@@ -15,7 +15,8 @@ from lucius_sdk.workspace_io.artifact.catalogues import ApiCatalogues
 from lucius_settings.secret import Secret
 from tests.artifacts.client.quick import QUICK, BytesSource
 from tests.artifacts.client.server import KEY, TENANT, Server, running_server
-from tests.sdk.runtime.rig import DEADLINE, Payload, Rig
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.runtime.rig import Payload, Rig
 from tests.sdk.runtime.test_rules import LOCK
 
 

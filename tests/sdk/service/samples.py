@@ -19,7 +19,7 @@ from lucius_sdk.workspace_io import (
 )
 
 NOW = datetime(2026, 1, 27, 10, 2, tzinfo=UTC)
-DEADLINE = NOW + timedelta(minutes=15)
+STEP_DEADLINE = NOW + timedelta(minutes=15)
 LEASE = "0123456789abcdef" * 2
 
 
@@ -73,7 +73,7 @@ def context(
     publisher: Publisher = published_to("file:///out/a.txt"),  # noqa: B008
 ) -> StepContext[Any]:
     asked = directive(**(changes or {}))
-    state = state or WorkState(DEADLINE)
+    state = state or WorkState(STEP_DEADLINE)
     storages = Storages(LocalStorage(root))
     folder = StepFolder(storages.workspace, asked.workspace_ref.uri, asked.step_type, 1, 1)
     return StepContext(

@@ -12,12 +12,13 @@ from lucius_contract.documents import Artifact
 from lucius_contract.messages import Progress
 from lucius_sdk.context import StopReason, WorkState
 from lucius_sdk.error_model import StepCancelled, WorkStopped
-from tests.sdk.service.samples import DEADLINE, LEASE, artifact, context, published_to
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.service.samples import LEASE, STEP_DEADLINE, artifact, context, published_to
 
 
 @pytest.fixture
 def state() -> WorkState:
-    return WorkState(DEADLINE)
+    return WorkState(STEP_DEADLINE)
 
 
 def test_work_goes_on_while_there_is_no_reason_to_stop(state: WorkState) -> None:
@@ -73,14 +74,14 @@ def test_a_wait_ends_when_there_is_a_reason_to_stop(state: WorkState) -> None:
 
     def wait() -> None:
         try:
-            context(state).wait(60)
+            context(state).wait(DEADLINE)
         except StepCancelled as error:
             ended.append(error)
 
     thread = threading.Thread(target=wait)
     thread.start()
     state.request_cancel()
-    thread.join(10)
+    thread.join(DEADLINE)
     assert len(ended) == 1
 
 
@@ -91,14 +92,14 @@ def test_a_wait_without_reason_to_stop_ends_quietly(state: WorkState) -> None:
 def test_the_deadline_moves_on_and_never_back(state: WorkState) -> None:
     ctx = context(state)
     assert ctx.seconds_left() == 900
-    state.set_deadline(DEADLINE + timedelta(minutes=5))
-    state.set_deadline(DEADLINE)
-    assert ctx.deadline == DEADLINE + timedelta(minutes=5)
+    state.set_deadline(STEP_DEADLINE + timedelta(minutes=5))
+    state.set_deadline(STEP_DEADLINE)
+    assert ctx.deadline == STEP_DEADLINE + timedelta(minutes=5)
     assert ctx.seconds_left() == 1200
 
 
 def test_after_the_deadline_no_second_is_left() -> None:
-    assert context(WorkState(DEADLINE - timedelta(hours=1))).seconds_left() == 0
+    assert context(WorkState(STEP_DEADLINE - timedelta(hours=1))).seconds_left() == 0
 
 
 def test_there_is_no_progress_until_some_is_told(state: WorkState) -> None:
@@ -117,7 +118,7 @@ def test_progress_keeps_what_is_not_told_again(state: WorkState) -> None:
 @given(st.floats() | st.integers(), st.text(st.characters(exclude_categories=()), max_size=2000))
 @example(float("nan"), "page \ud800\0 " * 400)
 def test_no_progress_fails_the_work(fraction: float, note: str) -> None:
-    state = WorkState(DEADLINE)
+    state = WorkState(STEP_DEADLINE)
     context(state).progress(fraction, note)
     told = state.latest_progress()
     assert told is not None

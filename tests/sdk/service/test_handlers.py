@@ -19,19 +19,19 @@ from lucius_sdk.context import StopReason, WorkState
 from lucius_sdk.error_model import WorkStopped, classify
 from lucius_sdk.handlers import HandlerPool
 from lucius_sdk.service import StepHandler
-from tests.sdk.service.samples import DEADLINE, artifact, context
+from tests.runner.deadlines import DEADLINE, PROCESS_DEADLINE, seconds
+from tests.sdk.service.samples import STEP_DEADLINE, artifact, context
 
 Ctx = StepContext[Any]
-IN_TIME = 10.0
 FIELD: contextvars.ContextVar[str] = contextvars.ContextVar("FIELD", default="none")
 
 
 @pytest.fixture
 async def pool() -> AsyncIterator[HandlerPool]:
     pool = HandlerPool(4)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         yield pool
-    assert await pool.close(IN_TIME)
+    assert await pool.close(DEADLINE)
 
 
 def handler(function: Callable[[Ctx], Any]) -> StepHandler[Any]:
@@ -49,7 +49,7 @@ class Blocked:
 
     def __call__(self, _: Ctx) -> None:
         self.begun.set()
-        if not self.released.wait(IN_TIME):
+        if not self.released.wait(DEADLINE):
             raise AssertionError("was never let go")
 
 
@@ -63,7 +63,7 @@ def a_blocked_handler() -> Iterator[Blocked]:
 
 
 async def until(event: threading.Event) -> None:
-    assert await asyncio.to_thread(event.wait, IN_TIME)
+    assert await asyncio.to_thread(event.wait, DEADLINE)
 
 
 async def test_a_plain_handler_runs_in_another_thread(pool: HandlerPool) -> None:
@@ -186,7 +186,7 @@ async def test_a_task_of_a_handler_that_raises_system_exit_leaves_others_alone(
             group.create_task(die())
 
     async def other(ctx: Ctx) -> Artifact:
-        async with asyncio.timeout(IN_TIME):
+        async with asyncio.timeout(DEADLINE):
             await asyncio.to_thread(released.wait)
         return artifact()
 
@@ -228,13 +228,13 @@ async def test_plain_handlers_run_in_parallel_up_to_the_room_of_the_pool() -> No
         with lock:
             running += 1
             most = max(most, running)
-        pairs.wait(IN_TIME)
+        pairs.wait(DEADLINE)
         with lock:
             running -= 1
 
     await asyncio.gather(*(pool.run(handler(work), context()) for _ in range(40)))
     assert most == 2
-    assert await pool.close(IN_TIME)
+    assert await pool.close(DEADLINE)
 
 
 async def test_threads_are_used_again(pool: HandlerPool) -> None:
@@ -272,14 +272,14 @@ async def test_handlers_that_start_together_have_each_their_own_fields(pool: Han
         await until(blocked.begun)
         for number in range(3):
             FIELD.set(f"job_{number}")
-            state = WorkState(DEADLINE.replace(minute=number))
+            state = WorkState(STEP_DEADLINE.replace(minute=number))
             running.append(pool.submit(handler(work), context(state)))
     await asyncio.gather(*running)
     assert seen == {number: f"job_{number}" for number in range(3)}
 
 
 async def test_an_async_handler_of_a_cancelled_job_is_cancelled(pool: HandlerPool) -> None:
-    state, begun, cleaned = WorkState(DEADLINE), threading.Event(), threading.Event()
+    state, begun, cleaned = WorkState(STEP_DEADLINE), threading.Event(), threading.Event()
 
     async def work(ctx: Ctx) -> None:
         begun.set()
@@ -297,7 +297,7 @@ async def test_an_async_handler_of_a_cancelled_job_is_cancelled(pool: HandlerPoo
 
 
 async def test_an_async_handler_without_a_lease_is_stopped(pool: HandlerPool) -> None:
-    state, begun = WorkState(DEADLINE), threading.Event()
+    state, begun = WorkState(STEP_DEADLINE), threading.Event()
 
     async def work(ctx: Ctx) -> None:
         begun.set()
@@ -311,7 +311,7 @@ async def test_an_async_handler_without_a_lease_is_stopped(pool: HandlerPool) ->
 
 
 async def test_an_async_handler_may_finish_although_it_was_cancelled(pool: HandlerPool) -> None:
-    state, begun = WorkState(DEADLINE), threading.Event()
+    state, begun = WorkState(STEP_DEADLINE), threading.Event()
 
     async def work(ctx: Ctx) -> Artifact:
         begun.set()
@@ -338,12 +338,12 @@ async def test_a_handler_that_cancels_itself_has_a_defect(pool: HandlerPool) -> 
 
 
 async def test_a_plain_handler_stops_when_it_asks(pool: HandlerPool) -> None:
-    state, begun = WorkState(DEADLINE), threading.Event()
+    state, begun = WorkState(STEP_DEADLINE), threading.Event()
 
     def work(ctx: Ctx) -> None:
         begun.set()
         while True:
-            ctx.wait(IN_TIME)
+            ctx.wait(DEADLINE)
 
     running = asyncio.create_task(pool.run(handler(work), context(state)))
     await until(begun)
@@ -354,7 +354,7 @@ async def test_a_plain_handler_stops_when_it_asks(pool: HandlerPool) -> None:
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_with_a_reason_to_stop_nothing_is_begun(pool: HandlerPool, is_async: bool) -> None:
-    state, ran = WorkState(DEADLINE), threading.Event()
+    state, ran = WorkState(STEP_DEADLINE), threading.Event()
 
     async def work(ctx: Ctx) -> None:
         ran.set()
@@ -371,13 +371,13 @@ async def test_a_stop_between_submission_and_start_is_seen(pool: HandlerPool) ->
         await asyncio.get_running_loop().create_future()
 
     async def once() -> None:
-        state = WorkState(DEADLINE)
+        state = WorkState(STEP_DEADLINE)
         running = pool.submit(handler(work), context(state))
         state.stop(StopReason.SHUTTING_DOWN)
         with pytest.raises(WorkStopped):
             await running
 
-    async with asyncio.timeout(IN_TIME):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.gather(*(once() for _ in range(200)))
 
 
@@ -408,7 +408,7 @@ async def test_a_plain_handler_that_nobody_waits_for_is_not_begun() -> None:
         queued = pool.submit(handler(lambda _: ran.set()), context())
         queued.cancel()
     await first
-    assert await pool.close(IN_TIME)
+    assert await pool.close(DEADLINE)
     assert not ran.is_set()
 
 
@@ -456,7 +456,7 @@ async def test_an_async_handler_starts_programs(pool: HandlerPool) -> None:
 
 
 async def test_closing_an_unused_pool_is_quick() -> None:
-    assert await HandlerPool(4).close(IN_TIME)
+    assert await HandlerPool(4).close(DEADLINE)
 
 
 async def test_closing_cancels_async_handlers_and_those_they_began() -> None:
@@ -477,8 +477,8 @@ async def test_closing_cancels_async_handlers_and_those_they_began() -> None:
 
     running = asyncio.create_task(pool.run(handler(work), context()))
     await until(begun)
-    assert await pool.close(IN_TIME)
-    assert await pool.close(IN_TIME)
+    assert await pool.close(DEADLINE)
+    assert await pool.close(DEADLINE)
     with pytest.raises(NonRetryableError):
         await running
     assert sorted(cleaned) == ["beside", "work"]
@@ -498,12 +498,12 @@ async def test_closing_does_not_wait_for_a_handler_that_is_stuck(is_async: bool)
         assert not await pool.close(0.01)
         blocked.released.set()
         await running
-    assert await pool.close(IN_TIME)
+    assert await pool.close(DEADLINE)
 
 
 async def test_a_closed_pool_runs_nothing() -> None:
     pool = HandlerPool(4)
-    await pool.close(IN_TIME)
+    await pool.close(DEADLINE)
     with pytest.raises(RuntimeError, match="closed"):
         await pool.run(handler(lambda _: None), context())
 
@@ -524,7 +524,7 @@ def test_a_stuck_handler_may_end_after_the_runtime() -> None:
         assert "lucius-handler-1" in [thread.name for thread in left]
         blocked.released.set()
         for thread in left:
-            thread.join(IN_TIME)
+            thread.join(DEADLINE)
         assert not [thread for thread in left if thread.is_alive()]
 
 
@@ -553,7 +553,11 @@ async def main():
 asyncio.run(main())
 """
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PROCESS_DEADLINE,
+        check=False,
     )
     assert (run.returncode, run.stdout) == (0, "False\n"), run.stderr
 
@@ -563,12 +567,12 @@ async def test_what_is_done_is_forgotten(pool: HandlerPool, is_async: bool) -> N
     async def work(_: Ctx) -> None: ...
 
     async def run() -> "weakref.ref[WorkState]":
-        state = WorkState(DEADLINE)
+        state = WorkState(STEP_DEADLINE)
         await pool.run(handler(work if is_async else lambda _: None), context(state))
         return weakref.ref(state)
 
     remembered = await run()
-    async with asyncio.timeout(IN_TIME):
+    async with asyncio.timeout(DEADLINE):
         while remembered() is not None:
             gc.collect()
             await asyncio.sleep(0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import lucius_sdk
+from tests.runner.deadlines import seconds
 from tests.sdk.service.user_files import BAD, GOOD
 
 pytestmark = pytest.mark.check
@@ -32,7 +33,7 @@ def mypy(text: str, folder: Path, cache: Path) -> str:
         env=os.environ | {"MYPYPATH": str(SOURCE)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=seconds(100),
         check=False,
     )
     assert not run.stderr

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lucius_sdk.workspace_io import BlobStorage
 from lucius_sdk.workspace_io.blob.account import Patience
-from tests.sdk.workspace_io.stage import DEADLINE
+from tests.runner.deadlines import DEADLINE
 
 AT_ONCE = Patience(connect=DEADLINE, answer=DEADLINE, waits=(0.0, 0.0, 0.0))
 """Tries again without a pause."""

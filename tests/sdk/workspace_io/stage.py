@@ -24,7 +24,6 @@ from lucius_sdk.workspace_io.fence_file import fence_path
 from tests.sdk.workspace_io.reopening import blob_storage
 
 WORKSPACE = "lucius/acme/job_1/"
-DEADLINE = 20.0
 Uri = Callable[[str], str]
 
 

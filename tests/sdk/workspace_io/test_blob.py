@@ -12,12 +12,13 @@ from lucius_contract.documents import Ref
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import BlobStorage, Fence, publish
 from lucius_sdk.workspace_io.blob import uploading
+from tests.runner.deadlines import DEADLINE
 from tests.sdk.workspace_io.far import COMMIT, GET, HEAD, PUT, STAGE
 from tests.sdk.workspace_io.objects import Write, both_ways_to_write, create, pattern, read
 from tests.sdk.workspace_io.objects import publish as publish_at
 from tests.sdk.workspace_io.proxy import Fault, Proxy
 from tests.sdk.workspace_io.reopening import BLOCK
-from tests.sdk.workspace_io.stage import DEADLINE, BlobStage, fence, raises
+from tests.sdk.workspace_io.stage import BlobStage, fence, raises
 
 LARGE = 2 * BLOCK + 100
 

@@ -9,7 +9,8 @@ import pytest
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io.fence import Fence
 from lucius_sdk.workspace_io.fence_file import fence_held, fence_path
-from tests.sdk.workspace_io.stage import DEADLINE, fence, raises
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.workspace_io.stage import fence, raises
 
 
 @pytest.fixture

@@ -13,15 +13,8 @@ from lucius_contract.documents import Artifact
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import Input, PriorArtifact, PriorArtifacts, Storage, Storages
 from lucius_sdk.workspace_io.streams import CHUNK, always_open, open_checked
-from tests.sdk.workspace_io.stage import (
-    DEADLINE,
-    Checks,
-    Stage,
-    Stop,
-    Uri,
-    artifact_of,
-    raises,
-)
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.workspace_io.stage import Checks, Stage, Stop, Uri, artifact_of, raises
 
 CONTENT = bytes(range(256)) * 4096  # four chunks
 

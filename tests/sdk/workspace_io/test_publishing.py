@@ -12,18 +12,10 @@ from lucius_contract.documents import Ref
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io import Fence, Input, Storage, Workspace, publish
+from tests.runner.deadlines import DEADLINE
 from tests.runner.tiers import examples
 from tests.sdk.workspace_io.reopening import BLOCK
-from tests.sdk.workspace_io.stage import (
-    DEADLINE,
-    WORKSPACE,
-    Checks,
-    Stage,
-    Stop,
-    Uri,
-    fence,
-    raises,
-)
+from tests.sdk.workspace_io.stage import WORKSPACE, Checks, Stage, Stop, Uri, fence, raises
 
 OUT = "out/result.json"
 

@@ -10,7 +10,8 @@ import pytest
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import Input, PriorArtifact
 from lucius_sdk.workspace_io.remote import HttpReader
-from tests.sdk.workspace_io.stage import DEADLINE, artifact_of, raises
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.workspace_io.stage import artifact_of, raises
 
 CONTENT = bytes(range(256)) * 4096
 

@@ -18,16 +18,9 @@ from lucius_contract.errors import ErrorCode
 from lucius_contract.refs import tenant_folder
 from lucius_sdk.workspace_io import Input, StepFolder, Storage, Workspace
 from lucius_sdk.workspace_io.streams import CHUNK
+from tests.runner.deadlines import DEADLINE
 from tests.runner.tiers import examples
-from tests.sdk.workspace_io.stage import (
-    DEADLINE,
-    WORKSPACE,
-    Checks,
-    Stage,
-    Stop,
-    Uri,
-    raises,
-)
+from tests.sdk.workspace_io.stage import WORKSPACE, Checks, Stage, Stop, Uri, raises
 
 FOLDER = f"{WORKSPACE}ocr/1/"
 
