@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -13,6 +14,7 @@ from aiohttp import web
 from yarl import URL
 
 from tests.azurite import Azurite
+from tests.runner.deadlines import DEADLINE
 
 _SIGNED = ("Content-Type", "Accept", "Accept-Encoding", "User-Agent")
 _READS = ("GET", "HEAD")
@@ -63,6 +65,13 @@ class StorageProxy:
         self.rule: Rule = _all_goes_well
         self.asked: list[Asked] = []
         self.is_over = asyncio.Event()
+        self._under_way: set[asyncio.Task[Any] | None] = set()
+        self._changed = asyncio.Condition()
+
+    async def is_through(self) -> None:
+        """Return when nothing is under way, also of callers that have gone."""
+        async with asyncio.timeout(DEADLINE), self._changed:
+            await self._changed.wait_for(lambda: not self._under_way)
 
     @property
     def writes(self) -> list[Asked]:
@@ -103,6 +112,15 @@ class StorageProxy:
         self.rule = rule
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._under_way.add(task := asyncio.current_task())
+        try:
+            return await self._serve(request)
+        finally:
+            self._under_way.discard(task)
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.read()
         asked = Asked(request.method, request.raw_path, time.monotonic())
         self.asked.append(asked)

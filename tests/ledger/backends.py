@@ -15,6 +15,7 @@ from lucius_azure.storage import StorageAccount
 from lucius_orchestrator.adapters.ledger.azure_tables.names import TableNames
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_settings.secret import Secret
+from tests.runner.deadlines import DEADLINE
 
 START = datetime(2026, 1, 27, 10, 0, 0, 123456, tzinfo=UTC)
 BACKENDS = ("memory", "postgres", "sqlite", "azure_tables")
@@ -34,6 +35,9 @@ class Clock:
 
     def advance(self, **duration: float) -> None:
         self.now += timedelta(**duration)
+
+
+PATIENCE = timedelta(seconds=DEADLINE)
 
 
 class Backend(ABC):
@@ -83,7 +87,7 @@ class SqliteBackend(Backend):
     async def _open(self) -> Ledger:
         from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 
-        return await SqliteLedger.open(self._path, clock=self.clock)
+        return await SqliteLedger.open(self._path, clock=self.clock, patience=PATIENCE)
 
 
 class PostgresBackend(Backend):
@@ -104,7 +108,7 @@ class PostgresBackend(Backend):
         from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
 
         conninfo = make_conninfo(self._uri, options=f"-c search_path={self._schema}")
-        return await PostgresLedger.open(conninfo, clock=self.clock)
+        return await PostgresLedger.open(conninfo, clock=self.clock, patience=PATIENCE)
 
     async def _execute(self, statement: str) -> None:
         connection = await AsyncConnection.connect(self._uri, autocommit=True)

@@ -17,11 +17,13 @@ from lucius_artifacts.catalogue.memory import MemoryCatalogue
 from lucius_artifacts.ports.catalogue import Catalogue
 from lucius_outbox import Claimed, RetryPolicy
 from lucius_outbox.sqlite import SqliteStore
+from tests.runner.deadlines import DEADLINE
 
 BACKENDS = ("memory", "sqlite", "postgres")
 """The packages under `lucius_artifacts/catalogue` whose adapters are tested."""
 
 NAMESPACE = "tests"
+PATIENCE = timedelta(seconds=DEADLINE)
 _LEASE = timedelta(minutes=1)
 _CATALOGUE = re.compile(r"^class (\w+Catalogue)\b", re.MULTILINE)
 
@@ -88,7 +90,7 @@ class SqliteBackend(Backend):
     async def open(self, **settings: Any) -> Catalogue:
         from lucius_artifacts.catalogue.sqlite import SqliteCatalogue
 
-        return await SqliteCatalogue.open(self.path, **settings)
+        return await SqliteCatalogue.open(self.path, **{"patience": PATIENCE, **settings})
 
     async def told(self) -> list[Told]:
         async with SqliteStore(self.path, NAMESPACE) as store:
@@ -119,7 +121,7 @@ class PostgresBackend(Backend):
     async def open(self, **settings: Any) -> Catalogue:
         from lucius_artifacts.catalogue.postgres import PostgresCatalogue
 
-        return await PostgresCatalogue.open(self.conninfo, **settings)
+        return await PostgresCatalogue.open(self.conninfo, **{"patience": PATIENCE, **settings})
 
     async def impatient(self) -> Catalogue:
         return await self.open(races=RetryPolicy(max_attempts=1))

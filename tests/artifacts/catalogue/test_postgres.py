@@ -1,9 +1,10 @@
 """What only PostgreSQL has: writers side by side, locks, connections that are lost."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from psycopg import AsyncConnection
@@ -25,6 +26,8 @@ from tests.artifacts.catalogue.backends import PostgresBackend
 from tests.artifacts.catalogue.test_adapters import VERBS
 from tests.artifacts.rows import DIGEST, NOW
 from tests.runner.deadlines import DEADLINE, seconds
+
+T = TypeVar("T")
 
 ONCE = RetryPolicy(max_attempts=1)
 SOON = EqualJitter(timedelta(milliseconds=1))

@@ -27,9 +27,10 @@ from lucius_sdk.idempotency_store.redis import RedisStore
 from lucius_sdk.idempotency_store.sqlite import SqliteStore
 from lucius_sdk.testing.clock import FakeClock
 from lucius_settings.secret import Secret
+from tests.runner.deadlines import PROCESS_DEADLINE, seconds
 
 GARBAGE = '{"state": "SUSPENDED"}'
-LONG = timedelta(seconds=60)  # an emulator may have much to do at once
+LONG = timedelta(seconds=seconds(60))  # an emulator may have much to do at once
 
 
 class Backend(Protocol):
@@ -57,7 +58,7 @@ class SqliteBackend:
         self.path = path
 
     def open(self) -> DedupStore:
-        return SqliteStore(self.path, now=self._clock.now)
+        return SqliteStore(self.path, now=self._clock.now, patience=LONG)
 
     def spoil(self) -> None:
         import sqlite3
@@ -73,7 +74,7 @@ class RedisBackend:
         self.url = url
 
     def open(self) -> DedupStore:
-        return RedisStore(self.url, now=self._clock.now)
+        return RedisStore(self.url, now=self._clock.now, patience=LONG)
 
     def spoil(self) -> None:
         import redis
@@ -218,7 +219,7 @@ def redis_server(*options: str) -> Iterator[Path]:
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PROCESS_DEADLINE
     while not is_so():
         if time.monotonic() > deadline:
             raise TimeoutError

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
@@ -36,7 +35,7 @@ from tests.azure_proxy import (
 )
 from tests.azurite import Azurite
 from tests.runner.deadlines import DEADLINE
-from tests.sdk.idempotency_store.backends import AzureBlobBackend, AzureTableBackend
+from tests.sdk.idempotency_store.backends import LONG, AzureBlobBackend, AzureTableBackend
 from tests.sdk.idempotency_store.steps import KEY, LOCK, START, key, record
 from tests.sdk.idempotency_store.test_conformance import VERBS
 
@@ -84,7 +83,7 @@ def opened(
     stack: AsyncExitStack,
     backend: AzureBackend,
     connection: str | None = None,
-    patience: timedelta = timedelta(seconds=30),
+    patience: timedelta = LONG,
 ) -> DedupStore:
     store = backend.open(connection, patience)
     stack.push_async_callback(store.close)
@@ -165,15 +164,35 @@ async def test_who_is_asked_to_wait_waits_and_tries_again(
 async def test_patience_has_an_end_and_says_why(
     backend: AzureBackend, proxy: StorageProxy, azure_storage: Azurite, stack: AsyncExitStack
 ) -> None:
-    far = opened(stack, backend, proxy.connection(azure_storage), SOON)
-    proxy.all_meet(Refusal(503, "ServerBusy", {"Retry-After": "60"}))
+    """Which is far sooner than the service asks it to come again."""
+    connection = proxy.connection(azure_storage)
+    proxy.all_meet(Refusal(503, "ServerBusy", {"Retry-After": str(int(10 * DEADLINE))}))
     for verb in VERBS.values():
-        began = time.monotonic()
-        with pytest.raises(StoreUnavailable, match="503 ServerBusy"):
-            await verb(far)
-        assert time.monotonic() - began < 5
+        async with asyncio.timeout(DEADLINE):
+            await is_told(stack, backend, connection, verb, "503 ServerBusy")
+    far = opened(stack, backend, connection, timedelta(seconds=1))
+    with pytest.raises(StoreUnavailable):
+        await far.check()
     proxy.all_meet(None)
     await eventually_passes(far.check)
+
+
+async def is_told(
+    stack: AsyncExitStack,
+    backend: AzureBackend,
+    connection: str,
+    verb: Callable[[DedupStore], Awaitable[object]],
+    why: str,
+) -> None:
+    """The verb is unavailable when its patience ends, and says why: on a busy machine it must have
+    more patience to hear of that."""
+    patience = SOON
+    while True:
+        with pytest.raises(StoreUnavailable) as caught:
+            await verb(opened(stack, backend, connection, patience))
+        if why in str(caught.value):
+            return
+        patience *= 2
 
 
 async def test_a_service_that_hangs_is_unavailable_in_time(
@@ -191,10 +210,9 @@ async def test_a_service_that_is_away_is_unavailable(
 ) -> None:
     nowhere = "http://127.0.0.1:1/devstoreaccount1"
     connection = azure_storage._replace(table=nowhere, blob=nowhere).connection
-    away = opened(stack, backend, connection, SOON)
     for verb in VERBS.values():
-        with pytest.raises(StoreUnavailable, match="ServiceRequestError"):
-            await verb(away)
+        async with asyncio.timeout(DEADLINE):
+            await is_told(stack, backend, connection, verb, "ServiceRequestError")
 
 
 async def test_a_write_that_was_cancelled_may_have_happened_and_disturbs_nothing(

@@ -128,6 +128,7 @@ async def test_whoever_dies_between_two_calls_leaves_no_result_that_is_not_found
         with suppress(StoreUnavailable):
             await dying.write(step, HISTORY[place], version)
         await dying.close()
+        await proxy.is_through()
         found = await store.read(step)
         await _is_found_if_it_waits(store, step, found and found.record)
         version = await store.write(step, record(REPORTED), found and found.version)

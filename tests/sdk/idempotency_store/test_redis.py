@@ -18,7 +18,7 @@ from lucius_sdk.idempotency_store import (
 from lucius_sdk.idempotency_store.redis import RedisStore
 from lucius_sdk.testing.clock import FakeClock
 from tests.runner.deadlines import DEADLINE
-from tests.sdk.idempotency_store.backends import RedisBackend, redis_server
+from tests.sdk.idempotency_store.backends import LONG, RedisBackend, redis_server
 from tests.sdk.idempotency_store.steps import KEY, START, key, record
 
 PASSWORD = "open sesame"  # noqa: S105
@@ -27,7 +27,7 @@ SOON = timedelta(milliseconds=50)
 
 @asynccontextmanager
 async def opened(url: str, retention: timedelta = RETENTION) -> AsyncIterator[RedisStore]:
-    store = RedisStore(url, retention, now=FakeClock(START).now, patience=timedelta(seconds=1))
+    store = RedisStore(url, retention, now=FakeClock(START).now, patience=LONG)
     try:
         yield store
     finally:
