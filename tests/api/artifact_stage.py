@@ -29,14 +29,15 @@ from lucius_orchestrator.api import ApiLimits
 from tests.api.stage import Stage
 from tests.engine.plane import TENANT, Plane, Recorder
 from tests.ledger.backends import Clock, MemoryBackend
+from tests.runner.deadlines import DEADLINE
 
 BASE = "http://api"
 PART = 4
 UPLOADS = "/v1/artifacts/uploads"
 LIMITS = ApiLimits(
     max_body_bytes=64 * 1024,
-    verification_patience=timedelta(seconds=20),
-    object_idle=timedelta(seconds=20),
+    verification_patience=timedelta(seconds=DEADLINE),
+    object_idle=timedelta(seconds=DEADLINE),
 )
 
 

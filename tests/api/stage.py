@@ -19,6 +19,7 @@ from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
 from lucius_orchestrator.security.callers import Caller, Role
 from tests.engine.plane import OCR, SHIPPED, TENANT, Plane
+from tests.runner.deadlines import DEADLINE
 
 FOREIGN = "globex"
 ALL_ROLES = frozenset(Role)
@@ -107,7 +108,7 @@ class Stage:
         """In the process itself, or over a socket where the application is served."""
         headers = {} if caller is None else {"Authorization": f"Bearer {caller}"}
         if base_url is not None:
-            return httpx.AsyncClient(base_url=base_url, headers=headers)
+            return httpx.AsyncClient(base_url=base_url, headers=headers, timeout=DEADLINE)
         transport = httpx.ASGITransport(self.app)
         return httpx.AsyncClient(transport=transport, base_url="http://api", headers=headers)
 

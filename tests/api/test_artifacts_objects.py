@@ -248,7 +248,7 @@ class TestOverASocket:
         assert len(content) > LIMITS.max_body_bytes
         async with served(artifacts.app) as port:
             upload, url = await one_part(artifacts, content)
-            async with httpx.AsyncClient(base_url=address(port)) as client:
+            async with httpx.AsyncClient(base_url=address(port), timeout=DEADLINE) as client:
                 put = await client.put(local(url), content=content)
                 assert put.status_code == 204
                 assert (await artifacts.complete(upload)).status_code == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,7 +17,8 @@ from tests.engine.plane import OCR, Plane
 from tests.ledger.view import job_ids
 from tests.runner.deadlines import DEADLINE
 
-SMALL = ApiLimits(max_body_bytes=1000, request_timeout=timedelta(milliseconds=200))
+SMALL = ApiLimits(max_body_bytes=1000, request_timeout=timedelta(seconds=DEADLINE))
+IMPATIENT = replace(SMALL, request_timeout=timedelta(milliseconds=200))
 BODY = json.dumps(OCR).encode()
 
 
@@ -57,7 +59,7 @@ async def test_a_length_beyond_all_numbers_is_too_large(plane: Plane) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/orchestrate", "/v1/callbacks/ack"])
 async def test_a_body_that_does_not_arrive_is_not_waited_for(plane: Plane, path: str) -> None:
-    async with served(Stage(plane, SMALL).app) as port, wire(port) as client:
+    async with served(Stage(plane, IMPATIENT).app) as port, wire(port) as client:
         client.send(head("POST", path, content_length="100"))
         client.send(b"{")
         assert problem(await client.rest()) == (408, "REQUEST_TIMEOUT")

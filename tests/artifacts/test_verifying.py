@@ -17,9 +17,10 @@ from lucius_artifacts.telemetry import EVENTS
 from lucius_artifacts.uploading import Uploads
 from lucius_artifacts.verifying import Verifications
 from lucius_artifacts.world import Limits, World
+from tests.runner.deadlines import DEADLINE
 
 NOW = datetime(2026, 1, 27, tzinfo=UTC)
-PATIENT, HURRIED = timedelta(seconds=20), timedelta(0)
+PATIENT, HURRIED = timedelta(seconds=DEADLINE), timedelta(0)
 TENANT = "acme"
 
 
@@ -63,7 +64,7 @@ class Bench:
 
     async def ended(self) -> None:
         """Every verification that was begun."""
-        async with asyncio.timeout(PATIENT.total_seconds()):
+        async with asyncio.timeout(DEADLINE):
             while self.objects.reading:
                 await asyncio.sleep(0)
 

@@ -116,7 +116,7 @@ async def test_bytes_go_to_azure_and_not_through_the_api(
     async with (
         plane(tmp_path, **variables) as made,
         client(made) as http,
-        httpx.AsyncClient() as storage,
+        httpx.AsyncClient(timeout=DEADLINE) as storage,
     ):
         await upload(http, storage)
         url = (await locate(http)).json()["url"]

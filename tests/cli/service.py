@@ -28,7 +28,9 @@ def answer_over_http(directive: Directive, kind: str, **said: Any) -> None:
     assert directive.callback_urls is not None
     bearer = {"Authorization": f"Bearer {directive.callback_token}"}
     url = getattr(directive.callback_urls, kind.lower())
-    httpx.post(url, json=reply(directive, kind, **said), headers=bearer).raise_for_status()
+    httpx.post(
+        url, json=reply(directive, kind, **said), headers=bearer, timeout=PROCESS_DEADLINE
+    ).raise_for_status()
 
 
 def answer_over_the_bus(connection: str, directive: Directive, kind: str, **said: Any) -> None:

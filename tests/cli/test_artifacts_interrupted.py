@@ -19,7 +19,7 @@ from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.check
 
-DEADLINE = 20  # less than a client waits for an answer
+SOON = 35  # seconds: less than a client waits for an answer
 PART = 256 * 1024
 COUNT = 32
 THREADS = 4
@@ -66,7 +66,7 @@ class Put:
     def end(self, number: signal.Signals) -> tuple[int, str]:
         """Exit code and stderr."""
         self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=DEADLINE)
+        _, err = self.process.communicate(timeout=SOON)
         self._server.gate.open()
         self._server.gate.wait_until_idle()
         return self.process.returncode, err

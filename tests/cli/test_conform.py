@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import Shell
-from tests.runner.deadlines import DEADLINE
+from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
 
@@ -106,7 +106,7 @@ def test_a_signal_stops_the_service_under_test_too(tmp_path: Path, number: signa
     while "read of" not in process.stdout.readline():
         pass
     process.send_signal(number)
-    assert process.wait(timeout=DEADLINE) == 130
+    assert process.wait(timeout=PROCESS_DEADLINE) == 130
     assert "the service is killed" in process.stdout.read()
     process.stdout.close()
 

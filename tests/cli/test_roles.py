@@ -79,7 +79,7 @@ def test_a_job_runs_through_three_processes_on_sqlite(shell: Shell, tmp_path: Pa
 
 def check_health(bus: RunningBus, plane: Plane, *keeps: str) -> None:
     assert plane.bus == bus.address
-    with httpx.Client(base_url=plane.url) as http:
+    with httpx.Client(base_url=plane.url, timeout=PROCESS_DEADLINE) as http:
         assert http.get("/healthz/live").json() == {"status": "live"}
         ready = http.get("/healthz/ready").json()
         assert ready["status"] == "ready", ready
@@ -124,7 +124,7 @@ def until_ready(http: httpx.Client) -> None:
 def test_ready_names_a_bus_that_is_away(tmp_path: Path) -> None:
     with (
         deployed(tmp_path, APPLIED) as (bus, roles),
-        httpx.Client(base_url=roles["replies"].url) as http,
+        httpx.Client(base_url=roles["replies"].url, timeout=PROCESS_DEADLINE) as http,
     ):
         until_ready(http)
         bus.process.kill()
@@ -137,5 +137,5 @@ def test_ready_names_a_bus_that_is_away(tmp_path: Path) -> None:
 def test_metrics_are_for_those_who_may_read_them(shell: Shell, tmp_path: Path) -> None:
     with deployed(tmp_path, LUCIUS_AUTH="on", **KEYS) as (_, roles):
         url = roles["reconciler"].url
-        assert httpx.get(f"{url}/healthz/live").status_code == 200
-        assert httpx.get(f"{url}/metrics").status_code == 401
+        assert httpx.get(f"{url}/healthz/live", timeout=PROCESS_DEADLINE).status_code == 200
+        assert httpx.get(f"{url}/metrics", timeout=PROCESS_DEADLINE).status_code == 401

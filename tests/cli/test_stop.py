@@ -18,7 +18,7 @@ CLIENTS = 16
 
 
 async def submit_until_it_stops(plane: Plane, first: asyncio.Event, accepted: list[str]) -> None:
-    async with httpx.AsyncClient(base_url=plane.url) as http:
+    async with httpx.AsyncClient(base_url=plane.url, timeout=PROCESS_DEADLINE) as http:
         for number in range(100_000):
             request: dict[str, Any] = {**ENVELOPE, "idempotency_key": f"{id(http)}-{number}"}
             try:
@@ -51,7 +51,10 @@ async def test_a_client_that_watches_does_not_hold_up_the_stop(tmp_path: Path) -
     """The grace is far longer than the test waits."""
     grace = {"LUCIUS_SHUTDOWN_GRACE_SECONDS": "600"}
     with running(tmp_path, "up", "--port", "0", "--data", "data", **grace) as plane:
-        async with asyncio.timeout(PROCESS_DEADLINE), httpx.AsyncClient(base_url=plane.url) as http:
+        async with (
+            asyncio.timeout(PROCESS_DEADLINE),
+            httpx.AsyncClient(base_url=plane.url, timeout=PROCESS_DEADLINE) as http,
+        ):
             job_id = (await http.post("/v1/orchestrate", json=ENVELOPE)).json()["jobId"]
             async with http.stream("GET", f"/v1/jobs/{job_id}/stream") as stream:
                 lines = stream.aiter_lines()

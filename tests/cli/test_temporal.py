@@ -73,7 +73,7 @@ def test_a_job_runs_through_and_a_sigterm_leaves_nothing_running(
         assert state_of(shell, job_id) == "SUCCEEDED"
         ui = re.search(r"its web pages are at (http://127\.0\.0\.1:\d+)", plane.stderr())
         assert ui, plane.stderr()
-        assert httpx.get(ui[1], follow_redirects=True).status_code == 200
+        assert httpx.get(ui[1], follow_redirects=True, timeout=PROCESS_DEADLINE).status_code == 200
         assert "server: temporal" in shell("doctor").out
         children = servers(plane)
         assert len(children) == 2

@@ -107,9 +107,9 @@ def check_addresses(roles: dict[str, Plane]) -> None:
     callback, asked = "/v1/callbacks/ack", "/v1/internal/publish"
     found = {
         role: (
-            httpx.get(f"{plane.url}/v1/jobs").status_code,
-            httpx.post(f"{plane.url}{callback}", json={}).status_code,
-            httpx.post(f"{plane.url}{asked}", json={}).status_code,
+            httpx.get(f"{plane.url}/v1/jobs", timeout=PROCESS_DEADLINE).status_code,
+            httpx.post(f"{plane.url}{callback}", json={}, timeout=PROCESS_DEADLINE).status_code,
+            httpx.post(f"{plane.url}{asked}", json={}, timeout=PROCESS_DEADLINE).status_code,
         )
         for role, plane in roles.items()
     }

@@ -110,7 +110,7 @@ class Losses:
         self.retry = Retry(delays, self.pauses.append)
 
     def follow(self, server: Double) -> list[ServerEvent]:
-        with httpx.Client(base_url=server.url) as http:
+        with httpx.Client(base_url=server.url, timeout=PROCESS_DEADLINE) as http:
             api = Api(http, server.url)
             return list(follow(api, "job_1", "0", self.retry, self.reasons.append))
 

@@ -15,24 +15,25 @@ from lucius_orchestrator.ports.registry import (
     ProtocolStep,
     Snapshot,
 )
+from tests.runner.deadlines import seconds
 
 LIMIT = 60
 """Jobs in flight at a time: enough that every kill meets some, and so few that on a busy machine
 they do not keep each other waiting until their time is over and all are tried again."""
 
 SERVICES = ("first", "second", "third")
-LOCK = timedelta(seconds=3)
+LOCK = timedelta(seconds=seconds(3))
 
 
 def snapshot(patience: float = 1, limit: int = LIMIT) -> Snapshot:
     """`patience`: how many times as long everything may take; `limit`: jobs in flight at a time."""
     policy = StepPolicy(
-        ack_timeout=timedelta(seconds=3) * patience,
-        lease=timedelta(seconds=6) * patience,
+        ack_timeout=timedelta(seconds=seconds(3)) * patience,
+        lease=timedelta(seconds=seconds(6)) * patience,
         max_attempts=30,
         backoff=(timedelta(milliseconds=100),),
         dispatch_backoff=(timedelta(milliseconds=200),),
-        stale_dispatch=timedelta(seconds=3) * patience,
+        stale_dispatch=timedelta(seconds=seconds(3)) * patience,
         reply_via=ReplyVia.BUS,
     )
     steps = tuple(ProtocolStep(name.upper(), name, {"type": "object"}, policy) for name in SERVICES)

@@ -10,10 +10,11 @@ from azure.servicebus import (
     NEXT_AVAILABLE_SESSION,
     ServiceBusMessage,
     ServiceBusMessageState,
+    ServiceBusReceivedMessage,
     ServiceBusReceiveMode,
     ServiceBusSubQueue,
 )
-from azure.servicebus.aio import ServiceBusClient
+from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from azure.servicebus.exceptions import (
     MessageNotFoundError,
     MessageSizeExceededError,
@@ -27,10 +28,9 @@ from servicebus_emulator.broker import QueueSettings, SubscriptionSettings, Topi
 from servicebus_emulator.messages import Message
 from servicebus_emulator.rules import Rule, SqlFilter
 from servicebus_emulator.server import Emulator, wall_clock
-from tests.runner.deadlines import DEADLINE
+from tests.runner.deadlines import DEADLINE, seconds
 
 QUEUE, SESSIONS, UNIQUE, TOPIC = "work", "sessions", "unique", "events"
-WAIT = 10
 
 
 class Clock:
@@ -55,7 +55,7 @@ async def emulator() -> AsyncIterator[Emulator]:
     broker.create_subscription(TOPIC, "some", SubscriptionSettings(), rules)
     broker.create_subscription(TOPIC, "all", SubscriptionSettings())
     await emulator.start()
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(seconds(90)):
         yield emulator
     await emulator.stop()
 
@@ -78,10 +78,18 @@ async def send(client: ServiceBusClient, queue: str, *messages: ServiceBusMessag
         await sender.send_messages(list(messages))
 
 
+async def received(receiver: ServiceBusReceiver, count: int) -> list[ServiceBusReceivedMessage]:
+    """At least so many: they may come one by one."""
+    found: list[ServiceBusReceivedMessage] = []
+    while len(found) < count:
+        found += await receiver.receive_messages(count - len(found), max_wait_time=DEADLINE)
+    return found
+
+
 async def test_a_deferred_message_is_received_by_its_number(client: ServiceBusClient) -> None:
     await send(client, QUEUE, ServiceBusMessage(b"later"))
     async with client.get_queue_receiver(QUEUE) as receiver:
-        (message,) = await receiver.receive_messages(max_wait_time=WAIT)
+        (message,) = await receiver.receive_messages(max_wait_time=DEADLINE)
         await receiver.defer_message(message)
         number = message.sequence_number
         assert number is not None
@@ -111,7 +119,7 @@ async def test_a_scheduled_message_comes_when_it_is_due_unless_it_is_cancelled(
         await sender.cancel_scheduled_messages(second)
         assert await receiver.receive_messages(3, max_wait_time=1) == []
         pass_time(emulator, 3601)
-        found = await receiver.receive_messages(2, max_wait_time=WAIT)
+        found = await received(receiver, 2)
         assert sorted(b"".join(one.body) for one in found) == [b"0", b"2"]
 
 
@@ -119,7 +127,7 @@ async def test_sessions_are_taken_by_name_and_in_order(client: ServiceBusClient)
     messages = [ServiceBusMessage(b"%d" % n, session_id="ab"[n % 2]) for n in range(4)]
     await send(client, SESSIONS, *messages)
     async with client.get_queue_receiver(SESSIONS, session_id="a") as receiver:
-        found = await receiver.receive_messages(2, max_wait_time=WAIT)
+        found = await received(receiver, 2)
         assert [b"".join(one.body) for one in found] == [b"0", b"2"]
         await receiver.session.set_state(b"half")
         assert await receiver.session.get_state() == b"half"
@@ -151,7 +159,7 @@ async def test_a_session_that_was_held_too_long_is_lost(
 ) -> None:
     await send(client, SESSIONS, ServiceBusMessage(b"x", session_id="a"))
     async with client.get_queue_receiver(SESSIONS, session_id="a") as receiver:
-        (message,) = await receiver.receive_messages(max_wait_time=WAIT)
+        (message,) = await receiver.receive_messages(max_wait_time=DEADLINE)
         pass_time(emulator, 61)
         with pytest.raises(SessionLockLostError):
             await receiver.complete_message(message)
@@ -181,7 +189,7 @@ async def test_a_sql_filter_chooses(client: ServiceBusClient) -> None:
             message = ServiceBusMessage(b"%d" % number, application_properties=one)  # type: ignore[arg-type]
             await sender.send_messages(message)
     async with client.get_subscription_receiver(TOPIC, "some") as receiver:
-        found = await receiver.receive_messages(9, max_wait_time=WAIT)
+        found = await receiver.receive_messages(9, max_wait_time=DEADLINE)
         assert [b"".join(one.body) for one in found] == [b"0"]
 
 
@@ -190,7 +198,7 @@ async def test_what_expires_unread_is_gone(client: ServiceBusClient, emulator: E
     await send(client, QUEUE, brief, ServiceBusMessage(b"y"))
     pass_time(emulator, 5)
     async with client.get_queue_receiver(QUEUE) as receiver:
-        found = await receiver.receive_messages(2, max_wait_time=WAIT)
+        found = await receiver.receive_messages(2, max_wait_time=DEADLINE)
         assert [b"".join(one.body) for one in found] == [b"y"]
 
 
@@ -199,8 +207,8 @@ async def test_receive_and_delete_leaves_nothing(
 ) -> None:
     await send(client, QUEUE, ServiceBusMessage(b"1"), ServiceBusMessage(b"2"))
     mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
-    async with client.get_queue_receiver(QUEUE, receive_mode=mode, max_wait_time=2) as receiver:
-        bodies = [b"".join(message.body) async for message in receiver]
+    async with client.get_queue_receiver(QUEUE, receive_mode=mode) as receiver:
+        bodies = [b"".join(message.body) for message in await received(receiver, 2)]
     assert bodies == [b"1", b"2"]
     assert emulator.broker.queue(QUEUE).counts.active == 0
 
@@ -208,11 +216,11 @@ async def test_receive_and_delete_leaves_nothing(
 async def test_a_dead_letter_tells_where_it_came_from(client: ServiceBusClient) -> None:
     await send(client, QUEUE, ServiceBusMessage(b"bad"))
     async with client.get_queue_receiver(QUEUE) as receiver:
-        (message,) = await receiver.receive_messages(max_wait_time=WAIT)
+        (message,) = await receiver.receive_messages(max_wait_time=DEADLINE)
         await receiver.dead_letter_message(message, reason="Bad", error_description="no JSON")
     dead_letters = client.get_queue_receiver(QUEUE, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
     async with dead_letters as receiver:
-        (dead,) = await receiver.receive_messages(max_wait_time=WAIT)
+        (dead,) = await receiver.receive_messages(max_wait_time=DEADLINE)
         assert (dead.dead_letter_reason, dead.dead_letter_error_description) == ("Bad", "no JSON")
         assert dead.dead_letter_source == QUEUE
 
@@ -243,7 +251,7 @@ async def test_more_messages_than_a_window_holds_pass_over_one_link(
     receiving = client.get_queue_receiver(QUEUE, receive_mode=mode, prefetch_count=1000)
     async with receiving as receiver:
         while seen < total:
-            found = await receiver.receive_messages(1000, max_wait_time=WAIT)
+            found = await receiver.receive_messages(1000, max_wait_time=DEADLINE)
             assert found
             seen += len(found)
     assert seen == total

@@ -56,7 +56,7 @@ async def receive(client: ServiceBusClient, count: int = 1) -> list[bytes]:
     bodies: list[bytes] = []
     async with asyncio.timeout(DEADLINE), client.get_queue_receiver(QUEUE) as receiver:
         while len(bodies) < count:
-            for message in await receiver.receive_messages(count, max_wait_time=5):
+            for message in await receiver.receive_messages(count, max_wait_time=DEADLINE):
                 bodies.append(b"".join(message.body))
                 await receiver.complete_message(message)
     return bodies
@@ -155,8 +155,8 @@ async def test_time_alone_brings_a_message_back(emulator: Emulator) -> None:
         async with client.get_queue_sender("brief") as sender:
             await sender.send_messages(ServiceBusMessage(b"x"))
         async with client.get_queue_receiver("brief") as receiver:
-            (first,) = await receiver.receive_messages(1, max_wait_time=10)
-            (again,) = await receiver.receive_messages(1, max_wait_time=10)
+            (first,) = await receiver.receive_messages(1, max_wait_time=DEADLINE)
+            (again,) = await receiver.receive_messages(1, max_wait_time=DEADLINE)
     assert (first.delivery_count, again.delivery_count) == (0, 1)
 
 

@@ -65,7 +65,7 @@ class TemporalPlane(Plane):
         self.starts = WorkflowStarts(self.engine, self.workflows, _AT_ONCE)
         self.signals = WorkflowSignals(self.engine, self.workflows, _AT_ONCE)
         bus: Any = self.bus_detour
-        publisher = DirectivePublisher(self.engine, bus, timedelta(seconds=5))
+        publisher = DirectivePublisher(self.engine, bus, timedelta(seconds=DEADLINE))
         self.desk = InvokerDesk(self.engine, publisher, _NO_GRACE)
         self.steering = Steering(self.engine, self.desk)
 

@@ -55,7 +55,7 @@ def connection(path: Path) -> Watched:
 
 @pytest.fixture
 async def group(connection: Watched) -> AsyncIterator[GroupCommit]:
-    writer = GroupCommit(connection, patience=5)
+    writer = GroupCommit(connection, patience=DEADLINE)
     yield writer
     connection.failure = connection.before_commit = None
     await writer.close()
@@ -222,7 +222,7 @@ async def test_a_caller_that_gave_up_disturbs_nobody(group: GroupCommit, path: P
 
 
 async def test_closing_finishes_what_was_asked_for(connection: Watched, path: Path) -> None:
-    group = GroupCommit(connection, patience=5)
+    group = GroupCommit(connection, patience=DEADLINE)
     writing = asyncio.create_task(group.write(note(1)))
     await asyncio.sleep(0)
     await group.close()

@@ -6,7 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from azure.servicebus.exceptions import ServiceBusConnectionError, ServiceBusError
+from azure.servicebus.exceptions import (
+    MessageLockLostError,
+    ServiceBusConnectionError,
+    ServiceBusError,
+)
 
 from lucius_contract.routing import lane_of
 from lucius_orchestrator.domain.aggregate import ReplyVia
@@ -22,8 +26,7 @@ from tests.mock.scene import (
     recorded,
     whats,
 )
-
-SHORT_LOCK = 0.4
+from tests.runner.deadlines import DEADLINE
 
 
 @pytest.fixture
@@ -70,7 +73,7 @@ async def test_a_bus_that_goes_away_cuts_connections_and_keeps_what_it_has(
     receiver = await service.receiver()
     await mock.add_fault(Fault("bus-away", count=None))
     with pytest.raises(ServiceBusError):
-        await receiver.receive_messages(1, max_wait_time=1)
+        await receiver.receive_messages(1, max_wait_time=DEADLINE)
     await service.hang_up()
     await mock.clear_faults()
     assert (await service.taken()).message_id == issued.message_id
@@ -92,16 +95,27 @@ async def test_dropped_cuts_every_connection_once(mock: Mock, service: BusServic
 async def test_a_lost_settlement_is_confirmed_and_the_directive_delivered_again(
     tmp_path: Path,
 ) -> None:
-    settings = MockSettings(SERVICE, tmp_path, lock_seconds=SHORT_LOCK)
+    lock = 0.4
+    while not await is_settled_in_time(tmp_path, lock):
+        lock *= 2  # the machine is busy
+
+
+async def is_settled_in_time(folder: Path, lock: float) -> bool:
+    settings = MockSettings(SERVICE, folder, lock_seconds=lock)
     async with Mock(settings) as mock, BusService(mock) as service:
         await service.receiver()
         issued = mock.send(order())
         await mock.add_fault(Fault("settlement-lost"))
-        await service.taken()
-        assert not mock.is_settled(issued)
-        assert mock.waiting() == 1
-        await recorded(mock, issued.job_id, What.LOCK_LOST)
-        await service.taken()
+        try:
+            await service.taken()
+            assert not mock.is_settled(issued)
+            assert mock.waiting() == 1
+            await recorded(mock, issued.job_id, What.LOCK_LOST)
+            await service.taken()
+        except MessageLockLostError:
+            if lock > DEADLINE:
+                raise
+            return False
         await recorded(mock, issued.job_id, What.COMPLETED)
         assert whats(mock, issued.job_id) == [
             What.PUBLISHED,
@@ -110,6 +124,7 @@ async def test_a_lost_settlement_is_confirmed_and_the_directive_delivered_again(
             What.DELIVERED,
             What.COMPLETED,
         ]
+        return True
 
 
 async def test_settlements_are_lost_so_often_and_no_more_on_all_lanes_together(

@@ -291,11 +291,19 @@ async def test_a_directive_that_nobody_takes_in_time_expires(mock: Mock) -> None
 async def test_what_is_kept_outlives_its_lock_and_comes_again_when_it_is_let_go(
     tmp_path: Path,
 ) -> None:
-    settings = MockSettings(SERVICE, tmp_path, lock_seconds=0.5)
+    lock = 0.5
+    while not await is_kept_in_time(tmp_path, lock):
+        lock *= 2  # the machine is busy
+
+
+async def is_kept_in_time(folder: Path, lock: float) -> bool:
+    settings = MockSettings(SERVICE, folder, lock_seconds=lock)
     async with Mock(settings) as mock, BusService(mock) as service:
         kept = mock.send(order())
         await service.take()
         mock.keep_messages()
+        if mock.recording.of(kept.job_id, What.LOCK_LOST):
+            return False
         other = mock.send(order())
         await service.take()
         await recorded(mock, other.job_id, What.LOCK_LOST)
@@ -303,6 +311,7 @@ async def test_what_is_kept_outlives_its_lock_and_comes_again_when_it_is_let_go(
         mock.let_messages_go()
         while (await service.take()).message_id != kept.message_id:
             assert mock.recording.of(kept.job_id, What.LOCK_LOST) == []
+        return True
 
 
 async def test_what_is_purged_was_delivered_to_nobody(mock: Mock) -> None:

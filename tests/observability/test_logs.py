@@ -58,7 +58,10 @@ async def _serve(app: Callable[..., Any], paths: list[str]) -> None:
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         host = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with asyncio.timeout(DEADLINE), httpx.AsyncClient(base_url=host) as client:
+        async with (
+            asyncio.timeout(DEADLINE),
+            httpx.AsyncClient(base_url=host, timeout=DEADLINE) as client,
+        ):
             for path in paths:
                 await client.get(path)
         server.should_exit = True

@@ -322,7 +322,7 @@ async def test_spans_arrive_at_the_endpoint(
         assert tracing.is_on
         plane.engine.telemetry = tracing.telemetry(None)
         await plane.succeeded()
-        await tracing.shutdown()
+        await tracing.shutdown(timedelta(seconds=DEADLINE))
     ((seen, export),) = receiver.requests
     assert seen == expected
     (spans,) = export.resource_spans

@@ -19,7 +19,7 @@ from lucius_orchestrator.temporal.shapes import Outcome
 from lucius_orchestrator.temporal.worker import TemporalWorker, WorkerSettings
 from tests.runner.deadlines import DEADLINE
 from tests.temporal.invoker import ScriptedInvoker
-from tests.temporal.story import Story, signal_body
+from tests.temporal.story import HOUR, Story, signal_body
 
 SKEW = timedelta(milliseconds=20)
 SETTINGS = WorkflowSettings(skew=SKEW)
@@ -77,7 +77,7 @@ class Stage:
         """All attempts are opened, published and answered at once."""
         await self.invoker.says("open", lambda call: self.story.publish(call.attempt))
         published = lambda call: self.story.wait(  # noqa: E731
-            call.attempt, ACK_TIMEOUT=timedelta(seconds=30)
+            call.attempt, ACK_TIMEOUT=HOUR
         )
         await self.invoker.says("publish", published)
         for number in range(steps):
@@ -124,6 +124,16 @@ async def events_of(stage: Stage) -> list[str]:
     history = await stage.handle.fetch_history()
     return [
         EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") for event in history.events
+    ]
+
+
+async def timers_of(stage: Stage) -> list[timedelta]:
+    """How long each was to take."""
+    history = await stage.handle.fetch_history()
+    return [
+        event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta()
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_TIMER_STARTED
     ]
 
 

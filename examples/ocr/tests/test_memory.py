@@ -43,7 +43,7 @@ def peak(document: Path) -> float:
         env=os.environ | {"PYTHONPATH": str(FOLDER)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=100,
         check=True,
     )
     return float(ended.stdout)

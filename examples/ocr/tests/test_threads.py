@@ -48,7 +48,7 @@ def test_documents_that_are_read_at_once_do_not_disturb_each_other(
         env=os.environ | {"PYTHONPATH": str(FOLDER)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=100,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -193,9 +193,9 @@ def test_a_text_without_a_stop_is_cut_and_read_in_no_time(letter: str) -> None:
     for schema in ({"type": "string"}, {"type": "number"}, {"type": "string", "format": "email"}):
         read_values = reader_of(schema, ("thing",), "thing")
         assert read_values is not None
-        begun = time.monotonic()
+        begun = time.process_time()
         list(read_values(found[0]))
-        assert time.monotonic() - begun < 1
+        assert time.process_time() - begun < 1
 
 
 def test_a_heading_is_told_from_a_line_that_says_something() -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.artifacts.client.server import KEY, TENANT, Server
+from tests.runner.deadlines import seconds
 
 SIZE = 256 * 1024 * 1024
 MOST = 24 * 1024 * 1024
@@ -38,7 +39,7 @@ def test_a_large_file_goes_there_and_back_with_little_memory(
     os.truncate(path, SIZE)
     small.write_bytes(b"small")
     command = [sys.executable, "-c", PROBE, server.url, KEY, TENANT, str(path), str(small)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds(100))
     grown, length = map(int, run.stdout.split())
     assert length == SIZE
     assert grown < MOST

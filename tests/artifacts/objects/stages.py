@@ -22,6 +22,7 @@ from lucius_artifacts.signing import Offered, UrlSigner
 from lucius_azure.storage import StorageAccount, open_blobs
 from lucius_settings.secret import Secret
 from tests.names import unique
+from tests.runner.deadlines import DEADLINE
 
 STAGES = ("memory", "files", "azure_blob")
 """The modules under `lucius_artifacts/objects` whose adapters are tested."""
@@ -149,7 +150,7 @@ class AzureBlobStage(Stage):
 
 def web() -> httpx.AsyncClient:
     """Without the certificates of the world, which take a while to load: nothing here is TLS."""
-    return httpx.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return httpx.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=DEADLINE)
 
 
 def now() -> datetime:

@@ -127,8 +127,9 @@ class Rig:
         self.instances.remove(runtime)
         await runtime.abort()
 
-    async def stop(self, runtime: ServiceRuntime, grace: float = 10) -> bool:
-        """Time passes while it is waited for, as much slower as threads need to keep up."""
+    async def stop(self, runtime: ServiceRuntime, grace: float = 10 * DEADLINE) -> bool:
+        """Time passes while it is waited for, ten times as fast, so that threads have the time of a
+        deadline to end."""
         self.instances.remove(runtime)
         stopping = asyncio.create_task(runtime.stop(grace))
         async with asyncio.timeout(DEADLINE):

@@ -21,7 +21,8 @@ from lucius_sdk.metrics import NoMetrics
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
-from tests.sdk.runtime.rig import DEADLINE, NAME, Payload, Rig, turns
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.runtime.rig import NAME, Payload, Rig, turns
 
 KEY = StepKey("job_1", "step_01")
 LOCK = 60
@@ -465,11 +466,12 @@ async def test_lc17_killed_before_reporting_the_stored_result_is_reported(rig: R
 
 
 async def until_stored(rig: Rig, state: ClaimState, key: StepKey = KEY) -> None:
-    while True:
-        stored = await rig.store.read(key)
-        if stored is not None and stored.record.state is state:
-            return
-        await turns(1)
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            stored = await rig.store.read(key)
+            if stored is not None and stored.record.state is state:
+                return
+            await turns(1)
 
 
 async def test_lc18_on_the_way_out_work_is_finished(rig: Rig) -> None:
