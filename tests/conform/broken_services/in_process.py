@@ -35,9 +35,10 @@ from servicebus_emulator.server import Emulator
 from tests.conform.broken_services.attempts import Attempt
 from tests.conform.broken_services.program import Settings
 from tests.conform.broken_services.sound import Service
+from tests.runner.deadlines import seconds
 
 CONTRACT = Path(__file__).with_name("contract.yaml")
-PATIENCE = 8.0
+PATIENCE = seconds(8)
 _LOOK = 0.02
 _PAUSE = 0.01
 
