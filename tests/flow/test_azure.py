@@ -19,6 +19,9 @@ from lucius_cli.demo.stack import Stack
 from tests.azurite import Azurite
 from tests.flow.flow import SIS, connected, states
 from tests.flow.test_request_types import each_step_was_answered_once
+from tests.runner.deadlines import time_limit
+
+pytestmark = time_limit(240)
 
 pytestmark = pytest.mark.check
 

@@ -11,10 +11,10 @@ import pytest
 from lucius_cli.demo.places import SERVICES, Places
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import PROMPTS, Flow, Job, running
-from tests.runner.deadlines import seconds
+from tests.runner.deadlines import seconds, time_limit
 from tests.sdk.process.yard import open_yard
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(240)]
 
 LOCK = timedelta(seconds=seconds(8))
 

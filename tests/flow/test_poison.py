@@ -9,6 +9,9 @@ import pytest
 from lucius_cli.demo.places import Places
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import SIS, connected, states
+from tests.runner.deadlines import time_limit
+
+pytestmark = time_limit(240)
 
 PAYLOAD = {"ocr": {}, "embedding": {}, "sis": SIS}
 

@@ -14,6 +14,9 @@ from lucius_cli.demo.views import path_of
 from tests import temporal_server
 from tests.components import require
 from tests.flow.flow import SIS, Flow, Job, connected, states
+from tests.runner.deadlines import time_limit
+
+pytestmark = time_limit(240)
 
 TEXT, SCAN, DIGITAL = "invoice.txt", "invoice-scan.pdf", "invoice.pdf"
 LONGEST = "OCR→EMBEDDING→SIS"

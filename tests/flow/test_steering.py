@@ -10,6 +10,9 @@ import pytest
 
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import SIS, Flow, Job, connected, states, step
+from tests.runner.deadlines import time_limit
+
+pytestmark = time_limit(240)
 
 pytestmark = pytest.mark.check
 

@@ -10,6 +10,9 @@ from lucius_cli.demo.places import Places
 from lucius_cli.demo.stack import Stack
 from tests.flow.flow import SIS, running
 from tests.observability.test_tracing import receiving
+from tests.runner.deadlines import time_limit
+
+pytestmark = time_limit(240)
 
 pytestmark = pytest.mark.check
 

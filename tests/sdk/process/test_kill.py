@@ -9,10 +9,12 @@ from uuid import uuid4
 import pytest
 
 from tests.azurite import Azurite
-from tests.runner.deadlines import seconds
+from tests.runner.deadlines import seconds, time_limit
 from tests.sdk.process.plane import Plane, open_plane
 from tests.sdk.process.service import STAGES
 from tests.sdk.process.yard import Yard, open_yard
+
+pytestmark = time_limit(240)
 
 LOCK = timedelta(seconds=seconds(8))
 RUNS = dict.fromkeys(STAGES, 1) | {"in work": 2, "before COMPLETED": 2}
