@@ -13,9 +13,10 @@ from lucius_contract.messages import Directive
 from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.bootstrap.plane import ControlPlane
-from tests.bootstrap.planes import DEADLINE, OCR, client, next_directive, plane, reply
+from tests.bootstrap.planes import OCR, client, next_directive, plane, reply
 from tests.ledger.backends import Clock
 from tests.ledger.jobs import Story, World
+from tests.runner.deadlines import DEADLINE
 
 
 async def callback(made: ControlPlane, directive: Directive, kind: str, **said: object) -> int:

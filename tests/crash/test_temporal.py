@@ -48,7 +48,7 @@ from tests.crash.workflows import (
 from tests.ledger.view import job_ids
 from tests.runner.deadlines import seconds, time_limit
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(400)]
 
 JOBS = {"sqlite": 200, "postgres": 60} if IN_FULL else {"sqlite": 200}
 REPLICAS = 2
@@ -59,7 +59,6 @@ SERVER_KILL_AFTER = (1.0, 5.0)
 TERMINATED = 15
 DEADLINE = seconds(280)
 
-pytestmark = time_limit(400)
 
 _LEFT_OVER = """SELECT count(*) FROM lucius_outbox_messages
 WHERE namespace IN ('lucius.start', 'lucius.signal') AND status <> 'delivered'"""

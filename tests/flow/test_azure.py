@@ -21,9 +21,7 @@ from tests.flow.flow import SIS, connected, states
 from tests.flow.test_request_types import each_step_was_answered_once
 from tests.runner.deadlines import time_limit
 
-pytestmark = time_limit(240)
-
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(240)]
 
 DOCUMENT = "invoice-scan.pdf"
 _KEYLESS = "SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"

@@ -8,9 +8,7 @@ import pytest
 from tests.flow.test_demo import DEADLINE, left_running, start
 from tests.runner.deadlines import time_limit
 
-pytestmark = time_limit(300)
-
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(300)]
 
 
 def test_a_kill_costs_time_and_neither_the_job_nor_an_attempt(tmp_path: Path) -> None:

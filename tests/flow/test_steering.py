@@ -12,9 +12,7 @@ from lucius_cli.demo.stack import Stack
 from tests.flow.flow import SIS, Flow, Job, connected, states, step
 from tests.runner.deadlines import time_limit
 
-pytestmark = time_limit(240)
-
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(240)]
 
 PAYLOAD = {"ocr": {}, "embedding": {}, "sis": SIS}
 

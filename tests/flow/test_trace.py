@@ -12,9 +12,7 @@ from tests.flow.flow import SIS, running
 from tests.observability.test_tracing import receiving
 from tests.runner.deadlines import time_limit
 
-pytestmark = time_limit(240)
-
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(240)]
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"

@@ -19,7 +19,8 @@ from lucius_sdk.metrics import NoMetrics
 from lucius_sdk.replies.answers import Answer, ReplyUnavailable, Verdict
 from lucius_sdk.testing import FakeClock
 from lucius_sdk.testing.replies import APPLIED
-from tests.sdk.runtime.rig import DEADLINE, NAME, Payload, Rig, turns
+from tests.runner.deadlines import DEADLINE
+from tests.sdk.runtime.rig import NAME, Payload, Rig, turns
 from tests.sdk.runtime.test_rules import LOCK, away, until_stored
 
 KEY = StepKey("job_1", "step_01")
