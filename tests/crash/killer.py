@@ -1,4 +1,4 @@
-"""Kills processes (SIGKILL) and starts them again."""
+"""Kills processes (SIGKILL) that another one starts again (`tests.crash.offspring`)."""
 
 import asyncio
 import os
@@ -8,8 +8,8 @@ from contextlib import suppress
 
 
 class Killer:
-    """Starts a replica, lets it live for a moment, kills it; the last one lives on. `after`: for so
-    many seconds, at least and at most."""
+    """Lets each process live for a moment after it has written its id, and kills it; the last ones
+    live on. `after`: for so many seconds, at least and at most."""
 
     def __init__(
         self,
@@ -22,28 +22,6 @@ class Killer:
         self._command = command
         self._after = after
         self.kills_left = kills
-
-    async def keep_one(self) -> None:
-        while True:
-            process = await asyncio.create_subprocess_exec(
-                *self._command, stdout=asyncio.subprocess.PIPE
-            )
-            try:
-                assert process.stdout is not None
-                assert await process.stdout.readline() == b"ready\n", "the process did not start"
-                if self.kills_left <= 0:
-                    await process.wait()
-                    raise AssertionError("a process ended by itself")
-                self.kills_left -= 1
-                await asyncio.sleep(self._chance.uniform(*self._after))
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                await process.wait()
-
-
-class OffspringKiller(Killer):
-    """Kills what another process starts again and again, and names by its id when it is ready."""
 
     async def keep_one(self) -> None:
         parent = await asyncio.create_subprocess_exec(

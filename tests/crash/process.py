@@ -1,9 +1,12 @@
-"""An engine process that is killed: submits all jobs, and drives all that it finds."""
+"""Engine processes that are killed: each submits all jobs, and drives all that it finds."""
 
 import asyncio
+import os
 import random
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import NoReturn
 
 from lucius_azure.storage import StorageAccount
 from lucius_contract.errors import ContractError, ErrorCode
@@ -18,25 +21,32 @@ from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
 from lucius_orchestrator.sweepers.sweeper import SweepSettings
 from lucius_settings.secret import Secret
+from tests.crash.goal import Goal
 from tests.crash.jobs import envelope, snapshot
+from tests.crash.offspring import keep_forking
 from tests.crash.shared_bus import SharedBus
 
 _FULL = (ErrorCode.GLOBAL_SATURATED, ErrorCode.UNAVAILABLE)
 
 
-async def open_ledger(backend: str, address: str) -> Ledger:
+def ledger_opener(backend: str) -> Callable[[str], Awaitable[Ledger]]:
+    """Import what this ledger needs; return what opens it at an address."""
     if backend == "sqlite":
         from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 
-        return await SqliteLedger.open(address)
+        return SqliteLedger.open
     if backend == "azure_tables":
         from lucius_orchestrator.adapters.ledger.azure_tables import AzureTablesLedger
 
-        account = StorageAccount(Secret(address))
-        return await AzureTablesLedger.open(account, grace=timedelta(seconds=2))
+        grace = timedelta(seconds=2)
+        return lambda address: AzureTablesLedger.open(StorageAccount(Secret(address)), grace=grace)
     from lucius_orchestrator.adapters.ledger.postgres import PostgresLedger
 
-    return await PostgresLedger.open(address)
+    return PostgresLedger.open
+
+
+async def open_ledger(backend: str, address: str) -> Ledger:
+    return await ledger_opener(backend)(address)
 
 
 async def accepted(engine: LedgerEngine, request: Request) -> bool:
@@ -52,11 +62,11 @@ async def accepted(engine: LedgerEngine, request: Request) -> bool:
 
 
 async def submit_all(
-    engine: LedgerEngine, jobs: int, protocols: Snapshot, drives: Engine = Engine.LEDGER
-) -> None:
-    """In an order of its own, so that the processes meet at some and not at others."""
-    order = list(range(jobs))
-    random.shuffle(order)
+    engine: LedgerEngine, goal: Goal, protocols: Snapshot, drives: Engine = Engine.LEDGER
+) -> NoReturn:
+    """Whenever the goal was raised, in an order of its own, so that the processes meet at some and
+    not at others."""
+    begun = 0
     slots = asyncio.Semaphore(8)
 
     async def submit(number: int) -> None:
@@ -72,11 +82,16 @@ async def submit_all(
                 await asyncio.sleep(0.3)
 
     async with asyncio.TaskGroup() as tasks:
-        for number in order:
-            tasks.create_task(submit(number))
+        while True:
+            order = list(range(begun, goal.jobs()))
+            begun += len(order)
+            random.shuffle(order)
+            for number in order:
+                tasks.create_task(submit(number))
+            await asyncio.sleep(0.1)
 
 
-async def main(backend: str, address: str, socket: str, jobs: int) -> None:
+async def main(backend: str, address: str, socket: str, goal: Goal) -> NoReturn:
     patience = 3 if backend == "azure_tables" else 1
     ledger = await open_ledger(backend, address)
     bus = await SharedBus.connect(socket)
@@ -102,11 +117,12 @@ async def main(backend: str, address: str, socket: str, jobs: int) -> None:
         ),
     ]
     async with running(parts):
-        print("ready", flush=True)
-        await submit_all(engine, jobs, snapshot(patience))
-        await asyncio.Event().wait()
+        print(os.getpid(), flush=True)
+        await submit_all(engine, goal, snapshot(patience))
+    raise AssertionError("it submits without end")
 
 
 if __name__ == "__main__":
-    backend, address, socket, jobs = sys.argv[1:]
-    asyncio.run(main(backend, address, socket, int(jobs)))
+    backend, address, socket, goal = sys.argv[1:]
+    ledger_opener(backend)
+    keep_forking(lambda: asyncio.run(main(backend, address, socket, Goal(goal))))

@@ -25,18 +25,26 @@ Made = tuple[str, str, int]
 @dataclass
 class UnreliableService:
     """`directives` counts the deliveries of each attempt, by job, step and attempt; `names` are the
-    message ids and leases under which it came."""
+    message ids and leases under which it came; `jobs` are those that it has seen."""
 
     bus: MemoryBus
     chance: Random
     directives: dict[Made, int] = field(default_factory=lambda: defaultdict(int))
     names: dict[Made, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    jobs: set[str] = field(default_factory=set)
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for service in SERVICES:
                 for lane in range(LANES):
                     tasks.create_task(self._serve(tasks, service, lane))
+
+    async def has_seen(self, jobs: int) -> None:
+        """Wait until it was sent directives of so many jobs."""
+        while len(self.jobs) < jobs:
+            self._came.clear()
+            await self._came.wait()
 
     async def _serve(self, tasks: asyncio.TaskGroup, service: str, lane: int) -> None:
         while True:
@@ -50,6 +58,8 @@ class UnreliableService:
         directive = pydantic_core.from_json(delivery.message.body)
         attempt = (directive["jobId"], directive["stepId"], directive["attempt_no"])
         self.directives[attempt] += 1
+        self.jobs.add(directive["jobId"])
+        self._came.set()
         self.names[attempt].add((delivery.message.message_id, directive["lease_id"]))
         replies = [_ack(directive), _result(directive, self._number(directive))]
         if self.chance.random() < 0.3:

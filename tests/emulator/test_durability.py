@@ -15,15 +15,14 @@ from servicebus_emulator.server import Emulator
 from tests.emulator.chaos.crew import Crew
 from tests.emulator.durable_server import QUEUE
 from tests.runner.deadlines import seconds, time_limit
+from tests.runner.tiers import by_tier
 
 SERVER = Path(__file__).with_name("durable_server.py")
 ROOT = Path(__file__).parents[2]
-MESSAGES = 6_000
-KILLS = 6
-DEADLINE = seconds(150)
+MESSAGES = by_tier(2_400, 4_000, 12_000)
+KILLS = by_tier(3, 4, 12)
+DEADLINE = seconds(200)
 SEED = 7
-
-pytestmark = time_limit(200)
 
 
 def free_port() -> int:
@@ -58,6 +57,7 @@ async def done(crew: Crew, count: int) -> None:
         await crew.progress.wait()
 
 
+@time_limit(280)
 async def test_kills_lose_nothing_that_was_accepted_and_bring_back_nothing_that_was_completed(
     tmp_path: Path,
 ) -> None:

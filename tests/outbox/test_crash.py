@@ -1,5 +1,5 @@
-"""Producers and dispatchers, as processes, killed at random while they work through 20,000
-messages.
+"""Producers and dispatchers, as processes, killed at random while they work through
+thousands of messages.
 
 What happened is read from two witnesses that a kill cannot silence: the database itself (the rows
 `effects`, and a trigger that writes down every claim) and one journal per process, on which each
@@ -26,15 +26,19 @@ from psycopg.conninfo import make_conninfo
 from lucius_outbox import sqlite
 from lucius_outbox.postgres.schema import MIGRATIONS
 from tests.outbox.backends import TABLE
-from tests.runner.deadlines import PROCESS_DEADLINE, seconds, time_limit
+from tests.runner.deadlines import seconds, time_limit
+from tests.runner.tiers import by_tier
+from tests.runner.workload import Workload
 
-MESSAGES = 20_000
+MESSAGES = by_tier(1_500, 7_000, 20_000)
 PRODUCERS, DISPATCHERS = 2, 2
-KILL_AFTER = (50, 700)  # lines of the journals
+KILLS = by_tier(3, 10)
+"""Of each role, at least."""
+KILL_AFTER = by_tier((50, 300), (50, 700))  # lines of the journals
 LINE = 110  # bytes
-_ALL_DELIVERED = seconds(240)
+DEADLINE = seconds(200)
 
-pytestmark = time_limit(300)
+pytestmark = time_limit(280)
 _SCHEMA = """
 CREATE TABLE effects (n integer PRIMARY KEY);
 CREATE TABLE claims (id text, worker text, claim_no integer, before text, free_at {time},
@@ -96,6 +100,8 @@ class Site:
     journals: list[Path] = field(default_factory=list)
     killed: Counter[str] = field(default_factory=Counter)
     killed_journals: set[Path] = field(default_factory=set)
+    interrupted: int = 0
+    """Dispatchers that were killed when they had published a message and not marked it so."""
 
     def start(self, role: str) -> None:
         number = len(self.journals) + 1
@@ -108,34 +114,34 @@ class Site:
 
     def kill(self, process: subprocess.Popen[bytes]) -> str:
         process.kill()
-        assert process.wait(PROCESS_DEADLINE) == -signal.SIGKILL, (
-            "it had ended before it was killed"
-        )
+        assert process.wait(DEADLINE) == -signal.SIGKILL, "it had ended before it was killed"
         role, journal = self.alive.pop(process)
         self.killed[role] += 1
         self.killed_journals.add(journal)
+        claimed = f"SELECT id, locked_by FROM {TABLE} WHERE status = 'processing'"
+        held = {(str(row), str(worker)) for row, worker in self.query(claimed)}
+        self.interrupted += any(
+            (one.id, one.worker) in held and not one.ambiguous for one in published_in(journal)
+        )
         return role
 
     def end(self, role: str) -> None:
         for process, (its_role, _) in list(self.alive.items()):
             if its_role == role:
                 process.terminate()
-                assert process.wait(PROCESS_DEADLINE) in (0, -signal.SIGTERM)
+                assert process.wait(DEADLINE) in (0, -signal.SIGTERM)
                 del self.alive[process]
 
     def published(self) -> Iterator[tuple[Path, Published]]:
         for journal in self.journals:
-            if not journal.exists():
-                continue
-            for line in journal.read_text().split("\n")[:-1]:
-                kind, *fields = line.split("\t")
-                if kind == "published":
-                    n, row, worker, claim_no, ambiguous, at, key = fields
-                    lost = ambiguous == "1"
-                    yield (
-                        journal,
-                        Published(int(n), row, worker, int(claim_no), lost, int(at), key),
-                    )
+            for one in published_in(journal):
+                yield journal, one
+
+    def is_tested(self) -> bool:
+        """Enough have been killed, and some in the midst of what they must not do twice unseen."""
+        if min(self.killed[role] for role in ("produce", "dispatch")) < KILLS:
+            return False
+        return self.interrupted > 0 and any(one.ambiguous for _, one in self.published())
 
     def size(self) -> int:
         """Bytes written so far: cheap to look at, and it grows while anybody works."""
@@ -146,10 +152,19 @@ class Site:
         return int(count)
 
 
+def published_in(journal: Path) -> Iterator[Published]:
+    text = journal.read_text() if journal.exists() else ""
+    for line in text.split("\n")[:-1]:
+        kind, *fields = line.split("\t")
+        if kind == "published":
+            n, row, worker, claim_no, ambiguous, at, key = fields
+            yield Published(int(n), row, worker, int(claim_no), ambiguous == "1", int(at), key)
+
+
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _ALL_DELIVERED
+    deadline = time.monotonic() + DEADLINE
     while not condition():
-        assert time.monotonic() < deadline, f"not in {_ALL_DELIVERED} s: {what}"
+        assert time.monotonic() < deadline, f"not in {DEADLINE} s: {what}"
         time.sleep(0.02)
 
 
@@ -158,7 +173,8 @@ def work_and_kill(site: Site) -> None:
     for role, count in (("produce", PRODUCERS), ("dispatch", DISPATCHERS)):
         for _ in range(count):
             site.start(role)
-    while site.counted("SELECT count(*) FROM effects") < MESSAGES:
+    workload = Workload(MESSAGES, enough=site.is_tested)
+    while workload.wants_more(site.counted("SELECT count(*) FROM effects")):
         goal = site.size() + LINE * site.dice.randint(*KILL_AFTER)
         wait_until(lambda goal=goal: site.size() >= goal, "somebody works")  # type: ignore[misc]
         site.start(site.kill(site.dice.choice(list(site.alive))))
@@ -179,7 +195,6 @@ def judge(site: Site) -> Counter[str]:
     for row in site.query("SELECT id, worker, claim_no, before, free_at, at FROM claims"):
         claims[row[0]].append(Claim(*row))
 
-    assert len(effects) >= MESSAGES
     assert effects <= set(published), "a committed message was never delivered"
     assert set(published) <= effects, "a message that was not committed was delivered"
     statuses = site.query(f"SELECT status, count(*) FROM {TABLE} GROUP BY status")
@@ -239,10 +254,11 @@ def crash(site: Site) -> None:
     finally:
         for process in list(site.alive):
             process.kill()
-            process.wait(PROCESS_DEADLINE)
+            process.wait(DEADLINE)
     reasons = judge(site)
-    print(f"killed {dict(site.killed)}, delivered again {dict(reasons)}")
-    assert min(site.killed[role] for role in ("produce", "dispatch")) >= 10
+    messages = site.counted("SELECT count(*) FROM effects")
+    print(f"{messages} messages, killed {dict(site.killed)}, delivered again {dict(reasons)}")
+    assert min(site.killed[role] for role in ("produce", "dispatch")) >= KILLS
     assert reasons["ambiguous"] > 0
     assert reasons["died"] > 0
 
@@ -256,7 +272,7 @@ def dice() -> random.Random:
 
 def test_kills_lose_nothing_on_sqlite(tmp_path: Path, dice: random.Random) -> None:
     path = tmp_path / "outbox.db"
-    connection = sqlite3.connect(path, timeout=PROCESS_DEADLINE, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     sqlite.migrate(connection)
     connection.executescript(_SCHEMA.format(time="integer"))
@@ -269,6 +285,7 @@ def test_kills_lose_nothing_on_sqlite(tmp_path: Path, dice: random.Random) -> No
     connection.close()
 
 
+@pytest.mark.check
 def test_kills_lose_nothing_on_postgres(
     postgres_uri: str, tmp_path: Path, dice: random.Random
 ) -> None:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
+import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
@@ -25,10 +26,14 @@ from lucius_artifacts.states import VersionState
 from tests.artifacts.crash.place import JobFiles, Place, opened
 from tests.artifacts.crash.process import DIGESTS, TENANTS
 from tests.azurite import Azurite
-from tests.components import IN_FULL
+from tests.runner.deadlines import time_limit
+from tests.runner.tiers import by_tier
+from tests.runner.workload import Workload
 
 NEVER = 10**9
 AT_ONCE = 2
+
+pytestmark = time_limit(280)
 
 
 def _start(place: Place, seed: int, calls: int) -> "subprocess.Popen[bytes]":
@@ -59,14 +64,14 @@ def _kill(users: Sequence["subprocess.Popen[bytes]"], acts: int) -> None:
 
 async def _torment(place: Place, rounds: int) -> None:
     """So many rounds, and more until one has deleted something: the test is about that too."""
-    chance = random.Random()
+    chance, workload = random.Random(), Workload(rounds)
     for number in count(1):
         calls = [chance.randint(100, 1500), *[NEVER] * (AT_ONCE - 1)]
         users = [_start(place, chance.randrange(10**6), each) for each in calls]
         _kill(users, chance.randint(50, 200))
         async with opened(place) as artifacts:
             await _sound(place, artifacts)
-            if number >= rounds and await _deleted(artifacts):
+            if not workload.wants_more(number) and await _deleted(artifacts):
                 return
 
 
@@ -141,11 +146,12 @@ async def _survives(place: Place, rounds: int) -> None:
 
 async def test_on_files_and_sqlite_nothing_is_lost_and_nothing_is_left(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
-    await _survives(place, rounds=8 if IN_FULL else 4)
+    await _survives(place, rounds=by_tier(1, 2, 8))
     left = [each for each in (tmp_path / "objects").rglob("*") if each.is_file()]
     assert left == []
 
 
+@pytest.mark.check
 async def test_on_azurite_and_postgresql_nothing_is_lost_and_nothing_is_left(
     tmp_path: Path, postgres_uri: str, azure_storage: Azurite
 ) -> None:
@@ -154,7 +160,7 @@ async def test_on_azurite_and_postgresql_nothing_is_lost_and_nothing_is_left(
         await connection.execute(f"CREATE SCHEMA {schema}".encode())
     database = make_conninfo(postgres_uri, options=f"-c search_path={schema}")
     place = Place(str(tmp_path), database, azure_storage.connection)
-    await _survives(place, rounds=6 if IN_FULL else 2)
+    await _survives(place, rounds=by_tier(1, 1, 6))
     async with opened(place) as artifacts:
         container = artifacts.objects._container  # type: ignore[attr-defined]
         left = [each.name async for each in container.list_blobs(include=["uncommittedblobs"])]

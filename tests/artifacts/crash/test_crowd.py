@@ -5,6 +5,7 @@ from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
@@ -62,6 +63,7 @@ async def test_on_files_and_sqlite_eight_uploads_of_one_content_store_it_once(
     await _stored_once(Place(str(tmp_path)))
 
 
+@pytest.mark.check
 async def test_on_azurite_and_postgresql_eight_uploads_of_one_content_store_it_once(
     tmp_path: Path, postgres_uri: str, azure_storage: Azurite
 ) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -16,7 +15,8 @@ from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.temporal.client import TemporalWorkflows, WorkflowSettings
 from lucius_orchestrator.temporal.connection import TemporalOptions
 from lucius_orchestrator.temporal.courier import CourierSettings
-from tests.crash.process import open_ledger
+from tests.crash.offspring import keep_forking
+from tests.crash.process import ledger_opener, open_ledger
 
 KEY = "k" * 32
 QUICK = timedelta(milliseconds=200)
@@ -47,7 +47,7 @@ class Place(NamedTuple):
     bus: str
     temporal: str
     invoker_port: str
-    jobs: str
+    goal: str
 
     def options(self) -> TemporalOptions:
         return TemporalOptions(self.temporal)
@@ -75,22 +75,16 @@ def shared_listener(port: int = 0) -> socket.socket:
 
 
 def run(parts_of: PartsOf) -> None:
-    """One process after the other, each until it is killed. Forked, since imports would take longer
-    than jobs do."""
-    while True:
-        process = os.fork()
-        if not process:
-            asyncio.run(_live(parts_of))
-        _, status = os.waitpid(process, 0)
-        if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-            sys.exit("a process ended by itself")
+    place = Place(*sys.argv[1:])
+    ledger_opener(place.backend)  # imports what it needs
+    keep_forking(lambda: asyncio.run(_live(parts_of, place)))
 
 
-async def _live(parts_of: PartsOf) -> NoReturn:
+async def _live(parts_of: PartsOf, place: Place) -> NoReturn:
     with ExitStack() as patched:
         for constant in _CONSTANTS:
             patched.enter_context(patch(constant, _WATCH_GRACE))
-        async with parts_of(Place(*sys.argv[1:])) as parts, running(parts):
+        async with parts_of(place) as parts, running(parts):
             print(os.getpid(), flush=True)
             await asyncio.Event().wait()
     raise AssertionError("it waits without end")
