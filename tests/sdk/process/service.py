@@ -1,5 +1,8 @@
-"""A service in a process of its own. TEST_KILL_AT says at which stage it is killed; each run of
-the handler is a line in TEST_RUNS."""
+"""A service in a process of its own; each run of the handler is a line in TEST_RUNS.
+
+TEST_KILL_AT says at which stage it is killed. Its successor is the process that had forked it: that
+has imported what a service needs, and nothing more.
+"""
 
 import os
 import signal
@@ -15,7 +18,6 @@ from lucius_sdk.ack_client import AckClient
 from lucius_sdk.idempotency_store import Claims, HeldClaim
 from lucius_sdk.result_client import ResultClient
 
-KILL_AT = os.environ.get("TEST_KILL_AT", "")
 RUNS = Path(os.environ.get("TEST_RUNS", os.devnull))
 STAGES: dict[str, tuple[type[Any], str]] = {
     "before the claim": (Claims, "claim"),
@@ -28,6 +30,7 @@ STAGES: dict[str, tuple[type[Any], str]] = {
 """Each stage is the moment before a verb is used for the first time."""
 
 service = Service()
+at_work: list[Callable[[], None]] = []
 
 
 def die() -> None:
@@ -49,8 +52,8 @@ def note(ctx: StepContext[dict[str, Any]]) -> None:
 @service.step("WRITE")
 def execute(ctx: StepContext[dict[str, Any]]) -> None:
     note(ctx)
-    if KILL_AT == "in work":
-        die()
+    for happens in at_work:
+        happens()
     ctx.workspace.write("output.txt", ctx.job_id)
 
 
@@ -79,8 +82,21 @@ def dying(verb: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     return die_first
 
 
-if __name__ == "__main__":
-    if KILL_AT in STAGES:
-        owner, name = STAGES[KILL_AT]
+def doom(stage: str) -> None:
+    """Have this process killed at the stage."""
+    if stage in STAGES:
+        owner, name = STAGES[stage]
         setattr(owner, name, dying(getattr(owner, name)))
+    else:
+        at_work.append(die)
+
+
+if __name__ == "__main__":
+    if stage := os.environ.get("TEST_KILL_AT"):
+        process = os.fork()
+        if process:
+            _, status = os.waitpid(process, 0)
+            print(f"ended {os.waitstatus_to_exitcode(status)}", flush=True)
+        else:
+            doom(stage)
     sys.exit(service.run())

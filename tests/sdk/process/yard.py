@@ -32,6 +32,12 @@ class RunningService:
         async with asyncio.timeout(PROCESS_DEADLINE):
             return await self.process.wait()
 
+    async def line(self) -> str:
+        """Return the next line that it prints."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PROCESS_DEADLINE):
+            return (await self.process.stdout.readline()).decode()
+
     async def stop(self) -> int:
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
@@ -105,6 +111,7 @@ class Yard:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 env={**inherited, **given, **environ},
+                start_new_session=True,
             )
         return process, log
 
@@ -121,7 +128,7 @@ class Yard:
             yield RunningService(process, health, log)
         finally:
             with suppress(ProcessLookupError):
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             await process.communicate()
 
 
