@@ -16,15 +16,19 @@ def read(path: Path) -> StepRun:
     return done
 
 
+@pytest.fixture(scope="module")
+def scan(documents: Path) -> StepRun:
+    return read(documents / "invoice-scan.pdf")
+
+
 def test_the_printed_invoice_is_read_to_the_letter(documents: Path) -> None:
     done = read(documents / "invoice.pdf")
     assert done.files["output.txt"] == (documents / "invoice.txt").read_bytes()
 
 
-def test_of_a_scan_99_of_100_characters_are_right(documents: Path) -> None:
-    done = read(documents / "invoice-scan.pdf")
+def test_of_a_scan_99_of_100_characters_are_right(documents: Path, scan: StepRun) -> None:
     truth = (documents / "invoice.txt").read_text(encoding="utf-8")
-    assert accuracy(truth, done.text("output.txt")) >= 0.99
+    assert accuracy(truth, scan.text("output.txt")) >= 0.99
 
 
 @pytest.mark.parametrize("stated", [None, 72, 96, 300])
@@ -40,14 +44,14 @@ def test_a_picture_is_read_as_well_whatever_it_says_of_its_resolution(
     assert accuracy(truth, done.text("output.txt")) >= 0.99
 
 
-def test_a_scan_is_told_as_one(documents: Path) -> None:
-    pages = read(documents / "invoice-scan.pdf").json("pages.json")
+def test_a_scan_is_told_as_one(scan: StepRun) -> None:
+    pages = scan.json("pages.json")
     assert [page["method"] for page in pages] == ["ocr", "ocr"]
     assert all(page["confidence"] > 0.9 for page in pages)
 
 
-def test_sentences_and_rows_of_a_scan_stay_whole(documents: Path) -> None:
-    text = read(documents / "invoice-scan.pdf").text("output.txt")
+def test_sentences_and_rows_of_a_scan_stay_whole(scan: StepRun) -> None:
+    text = scan.text("output.txt")
     assert "The total amount due is EUR 4,711.20." in text
     assert "4 Printing of visitor guides 2,500 0.38 950.00" in text
 

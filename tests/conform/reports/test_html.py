@@ -3,7 +3,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from contract_tests.reports.html import html_text
 from contract_tests.rules import RULES, Level
@@ -18,6 +18,7 @@ from tests.conform.reports.samples import (
     reports,
     skipped,
 )
+from tests.runner.tiers import by_tier
 
 _VOID = {"meta", "link", "br"}
 
@@ -72,6 +73,7 @@ def _drawn(*moments: Moment) -> str:
     return Page(drawing).text
 
 
+@settings(max_examples=by_tier(20, 100))
 @given(reports())
 def test_a_page_is_well_formed_whatever_the_service_says(found: Report) -> None:
     text = html_text(found)
