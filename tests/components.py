@@ -1,11 +1,8 @@
-"""Components that a machine may not be able to get, and tests that CI has no time for."""
+"""Components that a machine may not be able to get."""
 
 import os
 
 import pytest
-
-IN_FULL = os.environ.get("TESTS_IN_FULL") == "1"
-"""`make test-full`: every kind of store and engine, also where CI has the time for some only."""
 
 
 def require(available: bool, what: str) -> None:

@@ -18,12 +18,10 @@ from tests.runner.deadlines import time_limit
 from tests.skeleton.projects import cookiecutter, files_in, run
 from tests.skeleton.wheels import offline, pack, requirements_of
 
-pytestmark = time_limit(400)
-
 BUILDS = ("editables", "hatchling", "setuptools")
 """What builds the packages of a checkout and of a service."""
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(400)]
 
 
 class Clone(NamedTuple):
