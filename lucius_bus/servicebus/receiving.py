@@ -68,7 +68,15 @@ class SubscriptionReceiver:
         self._check_owned()
         future = self._requests.add(limit, wait)
         self._has_work.set()
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # A task can be cancelled between the moment at which its future has a result and the
+            # moment at which the task goes on.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._requests.spare.extendleft(reversed(future.result()))
+                self._has_work.set()
+            raise
 
     async def settle(self, message: ServiceBusReceivedMessage, verb: Verb) -> datetime | None:
         """What the verb answers: for a renewal, until when the message is held."""

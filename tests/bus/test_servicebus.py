@@ -471,10 +471,8 @@ async def test_two_thousand_messages_come_once_each_to_competing_and_impatient_r
 
 
 async def _result(task: asyncio.Task[list[Delivery]]) -> list[Delivery]:
-    try:
-        return await task
-    except asyncio.CancelledError:
-        return []
+    await asyncio.wait({task})
+    return [] if task.cancelled() else task.result()
 
 
 async def cancelled_on_arrival(bus: Bus, client: WatchedClient, sent: BusMessage) -> None:
@@ -491,6 +489,36 @@ async def cancelled_on_arrival(bus: Bus, client: WatchedClient, sent: BusMessage
     async with asyncio.timeout(DEADLINE):
         await handler.has_answered.wait()
     await turns()
+
+
+@pytest.mark.parametrize("later", range(10, 17))
+async def test_no_message_is_lost_at_whatever_moment_its_receiver_is_cancelled(
+    backend: ServiceBusBackend, later: int
+) -> None:
+    """That many turns of the event loop after it has come: it is handed out in one of them."""
+    client = WatchedClient(backend.emulator.port, receivers=SlowReceiver)
+    bus = made_bus(client, backend)
+    loop = asyncio.get_running_loop()
+    async with waiting(bus) as receiver:
+        async with asyncio.timeout(DEADLINE):
+            while not client.receivers:
+                await asyncio.sleep(0)
+
+        def cancel_after(more: int) -> None:
+            if more:
+                loop.call_soon(cancel_after, more - 1)
+            else:
+                receiver.cancel()
+
+        (handler,) = client.receivers
+        assert isinstance(handler, SlowReceiver)
+        handler.on_arrival = lambda: cancel_after(later)
+        await publish(bus, message(1))
+        async with asyncio.timeout(DEADLINE):
+            await asyncio.wait({receiver})
+    delivery = await receive_one(bus) if receiver.cancelled() else receiver.result()[0]
+    assert (ids([delivery]), delivery.delivery_count) == (["m1"], 1)
+    await bus.close()
 
 
 async def test_what_came_for_a_receiver_that_has_gone_is_for_the_next(
