@@ -97,7 +97,6 @@ class GivesItsWorkBackAtTheEnd(Service):
         (TracesInHeadersAlone, ("LC-20",)),
         (NamesFilesInWords, ("LC-10",)),
         (PublishesWithAFence, ("LC-11",)),
-        (Service, ("LC-04", "LC-15/down", "LC-16", "LC-17", "LC-18", "LC-21")),
     ],
 )
 async def test_a_service_passes_that_does_what_is_left_open(

@@ -5,16 +5,15 @@ from contract_tests.verdicts import Verdict
 from tests.conform.broken_services.flaws import Flaw
 from tests.conform.broken_services.flaws.repeating import FLAWS
 from tests.conform.broken_services.in_process import PATIENCE
-from tests.conform.broken_services.trial import check_found, contract_of
-
-pytestmark = pytest.mark.check
+from tests.conform.broken_services.trial import check_found, contract_of, each
 
 
-@pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: f"{flaw.rule_id}-{flaw.name}")
+@each(FLAWS)
 async def test_flaw_is_found(flaw: Flaw) -> None:
     await check_found(flaw)
 
 
+@pytest.mark.check
 async def test_the_message_of_a_frozen_service_does_not_come_again_before_it_is_judged() -> None:
     """Were it taken over, the late work would be fenced off, and the flaw now and then not seen."""
     flaw = next(flaw for flaw in FLAWS if flaw.name == "reports-after-the-lease")

@@ -4,6 +4,7 @@ ones; a freeze is not possible, and a kill is what one looks like when its locks
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, cast
@@ -33,13 +34,13 @@ from servicebus_emulator.faults import Point
 from servicebus_emulator.messages import Message
 from servicebus_emulator.server import Emulator
 from tests.conform.broken_services.attempts import Attempt
+from tests.conform.broken_services.lanes import Lane, Verb
 from tests.conform.broken_services.program import Settings
 from tests.conform.broken_services.sound import Service
 from tests.runner.deadlines import seconds
 
 CONTRACT = Path(__file__).with_name("contract.yaml")
 PATIENCE = seconds(8)
-_LOOK = 0.02
 _PAUSE = 0.01
 
 
@@ -76,31 +77,40 @@ class Sender(Link):
         sent = Message.build(b"".join(message.body), properties=properties)
         self._bus.emulator.broker.send(self._address, [sent])
         self._bus.emulator.settle_soon()
+        await asyncio.sleep(0)  # as on a connection, the mock has read it before it is answered
 
 
 class Receiver(Link):
+    def __init__(self, bus: "BusInProcess", address: str) -> None:
+        super().__init__(bus, address)
+        self._arrived = asyncio.Event()
+
+    def end_look(self) -> None:
+        """Return from `receive_messages` now."""
+        self._arrived.set()
+
     @property
     def _source(self) -> Source:
         return self._bus.emulator.broker.source(self._address)
 
     async def receive_messages(self, max_message_count: int, max_wait_time: float) -> list[Any]:
         self._bus.check()
+        self._arrived.clear()
         await asyncio.sleep(0)  # another instance gets its share
         taken = self._source.take(max_message_count)
         if not taken:
-            await self._arrival(min(max_wait_time, _LOOK))
+            await self._arrival(max_wait_time)
             taken = [] if self._bus.is_cut else self._source.take(max_message_count)
         self._bus.held += [(self._source, delivery.token) for delivery in taken]
         return [Received(delivery) for delivery in taken]
 
     async def _arrival(self, within: float) -> None:
-        arrived = asyncio.Event()
-        self._source.await_message(arrived.set)
-        try:
+        wake = self._arrived.set
+        self._source.await_message(wake)
+        with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                await arrived.wait()
-        except TimeoutError:
-            self._source.forget(arrived.set)
+                await self._arrived.wait()
+        self._source.forget(wake)
 
     async def complete_message(self, message: Received) -> None:
         self._settle(message, Complete())
@@ -155,9 +165,30 @@ class BusInProcess:
         self.emulator.settle_soon()
 
 
+class LaneInProcess(Lane):
+    """What is asked of it ends its look for messages, so that it need not look often."""
+
+    async def ask(self, verb: Verb) -> None:
+        self._end_look()
+        await super().ask(verb)
+
+    async def rest(self) -> None:
+        self._end_look()
+        await super().rest()
+
+    def end(self) -> None:
+        super().end()
+        self._end_look()
+
+    def _end_look(self) -> None:
+        if self._receiver is not None:
+            cast(Receiver, self._receiver).end_look()
+
+
 class _InProcess(Service):
     """Goes before a service among the bases of a type."""
 
+    lane_type = LaneInProcess
     bus: BusInProcess
     is_killed = False
 

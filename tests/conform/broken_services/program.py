@@ -57,6 +57,7 @@ class Program(ABC):
     """Made and used in one event loop. `attempts` are those that are being processed, by their
     tasks; `tasks` are all that were begun."""
 
+    lane_type: type[Lane] = Lane
     store_type: type[Store] = Store
     replies_type: type[Replies] = Replies
 
@@ -71,7 +72,7 @@ class Program(ABC):
         self.http = aiohttp.ClientSession(timeout=_ANSWERED_WITHIN)
         self.replies = self.replies_type(client, self.http)
         self.store = self.store_type(settings.store, owner=uuid.uuid4().hex)
-        self.lanes = [Lane(n, client, settings.service, self.take) for n in range(LANES)]
+        self.lanes = [self.lane_type(n, client, settings.service, self.take) for n in range(LANES)]
         self.health = Health({"/healthz/live": self.is_live, "/healthz/ready": self.is_ready})
 
     async def main(self) -> int:

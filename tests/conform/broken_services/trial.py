@@ -1,8 +1,11 @@
 """The suite, run on the service with one of its flaws."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from contract_tests.contract import LoadedContract, load_contract
 from contract_tests.runner import run
@@ -12,6 +15,21 @@ from tests.conform.broken_services.in_process import CONTRACT, PATIENCE, judged
 
 _NOT_SERVING = "an undisturbed run"
 """How a failure begins that any rule would have told: the service does not work at all."""
+
+
+def each(flaws: Sequence[Flaw]) -> Callable[[Callable[..., Any]], Any]:
+    """Parametrise a test by `flaw`. Those that need a process are left to `make check`."""
+    return pytest.mark.parametrize(
+        "flaw",
+        [
+            pytest.param(
+                flaw,
+                id=f"{flaw.rule_id}-{flaw.name}",
+                marks=() if flaw.said else pytest.mark.check,
+            )
+            for flaw in flaws
+        ],
+    )
 
 
 def contract_of(flaw: Flaw) -> LoadedContract:

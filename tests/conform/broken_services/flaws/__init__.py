@@ -2,6 +2,7 @@
 
 from tests.conform.broken_services.flaws import (
     failing,
+    heartbeats,
     lasting,
     reading,
     repeating,
@@ -20,6 +21,7 @@ FLAWS: tuple[Flaw, ...] = tuple(
             *reading.FLAWS,
             *failing.FLAWS,
             *lasting.FLAWS,
+            *heartbeats.FLAWS,
         ),
         key=lambda flaw: flaw.rule_id,
     )

@@ -371,11 +371,36 @@ class DropsWorkAtTheEnd(Service):
 
 
 FLAWS = (
-    Flaw("LC-14", FailsForGood, ("storage-breaks-off",)),
-    Flaw("LC-14", TakesUnavailableForMissing, ("storage-refuses",)),
-    Flaw("LC-14", TakesBrokenOffForInvalid, ("storage-breaks-off",)),
-    Flaw("LC-14", CallsEveryFailureFinal, ("storage-refuses",)),
-    Flaw("LC-14", TakesWhatItGets, ("storage-breaks-off",)),
+    Flaw(
+        "LC-14",
+        FailsForGood,
+        ("storage-breaks-off",),
+        said="(storage-cut) was answered FAILED_FINAL, NON_RETRYABLE, INTERNAL",
+    ),
+    Flaw(
+        "LC-14",
+        TakesUnavailableForMissing,
+        ("storage-refuses",),
+        said="was answered FAILED_FINAL, NON_RETRYABLE, INPUT_NOT_FOUND",
+    ),
+    Flaw(
+        "LC-14",
+        TakesBrokenOffForInvalid,
+        ("storage-breaks-off",),
+        said="was answered FAILED_FINAL, NON_RETRYABLE, INPUT_INVALID",
+    ),
+    Flaw(
+        "LC-14",
+        CallsEveryFailureFinal,
+        ("storage-refuses",),
+        said="was answered FAILED_RETRY, NON_RETRYABLE",
+    ),
+    Flaw(
+        "LC-14",
+        TakesWhatItGets,
+        ("storage-breaks-off",),
+        said="it was answered SUCCEEDED although its input could not be read",
+    ),
     Flaw(
         "LC-14",
         CallsEveryRetryFinal,
@@ -391,12 +416,14 @@ FLAWS = (
     Flaw(
         "LC-14", RetriesWithoutAClass, ("storage-refuses",), said="was answered FAILED_RETRY, None"
     ),
-    Flaw("LC-15", GivesTheResultUp, ("down-http",)),
-    Flaw("LC-15", GivesTheResultUpLater, ("down-http",)),
-    Flaw("LC-15", DropsWhatIsNotAcknowledged, ("ack-refused",)),
-    Flaw("LC-15", TakesAnyAnswerForFinal, ("down-http",)),
-    Flaw("LC-15", SettlesBeforeReporting, ("slow",)),
-    Flaw("LC-15", ForgetsWhatTheBusRefused, ("down-bus",)),
+    Flaw("LC-15", GivesTheResultUp, ("down-http",), said="no RESULT of job"),
+    Flaw("LC-15", GivesTheResultUpLater, ("down-http",), said="no RESULT of job"),
+    Flaw("LC-15", DropsWhatIsNotAcknowledged, ("ack-refused",), said="no RESULT of job"),
+    Flaw("LC-15", TakesAnyAnswerForFinal, ("down-http",), said="no RESULT of job"),
+    Flaw(
+        "LC-15", SettlesBeforeReporting, ("slow",), said="settled before the RESULT was delivered"
+    ),
+    Flaw("LC-15", ForgetsWhatTheBusRefused, ("down-bus",), said="no RESULT of job"),
     Flaw(
         "LC-15",
         SettlesAfterTheFirstTry,
@@ -415,9 +442,9 @@ FLAWS = (
         ("slow",),
         said="RESULTs of one attempt differ in x_sender",
     ),
-    Flaw("LC-16", CompletesOnReceipt, ("killed-http",)),
-    Flaw("LC-16", RespectsTheDead, ("killed-http",)),
-    Flaw("LC-16", LeavesItToTheOther, ("killed-http",)),
+    Flaw("LC-16", CompletesOnReceipt, ("killed-http",), said="no RESULT of job"),
+    Flaw("LC-16", RespectsTheDead, ("killed-http",), said="no RESULT of job"),
+    Flaw("LC-16", LeavesItToTheOther, ("killed-http",), said="no RESULT of job"),
     Flaw(
         "LC-16",
         FailsWhatWasInterrupted,
@@ -430,15 +457,30 @@ FLAWS = (
         ("killed-http", "killed-bus"),
         said="RESULTs of one attempt differ in x_owner",
     ),
-    Flaw("LC-17", SendsBeforeStoring, ("killed-http",)),
-    Flaw("LC-17", WorksAgainAfterAKill, ("killed-bus",)),
-    Flaw("LC-17", RestampsWhatWasStored, ("killed-http",)),
+    Flaw(
+        "LC-17",
+        SendsBeforeStoring,
+        ("killed-http",),
+        said="the work was run again although it was finished before the kill",
+    ),
+    Flaw(
+        "LC-17",
+        WorksAgainAfterAKill,
+        ("killed-bus",),
+        said="the work was run again although it was finished before the kill",
+    ),
+    Flaw(
+        "LC-17",
+        RestampsWhatWasStored,
+        ("killed-http",),
+        said="RESULTs of one attempt differ in timestamp",
+    ),
     Flaw("LC-18", DiesOfSigterm, ("idle",)),
     Flaw("LC-18", IgnoresSigterm, ("idle",)),
     Flaw("LC-18", LeavesAtOnce, ("drains",)),
-    Flaw("LC-18", ExitsWithAnError, ("idle",)),
-    Flaw("LC-18", TakesWorkToTheEnd, ("drains",)),
-    Flaw("LC-18", DropsWorkAtTheEnd, ("drains",)),
+    Flaw("LC-18", ExitsWithAnError, ("idle",), said="ended with exit code 143 after SIGTERM"),
+    Flaw("LC-18", TakesWorkToTheEnd, ("drains",), said="new work was begun after SIGTERM"),
+    Flaw("LC-18", DropsWorkAtTheEnd, ("drains",), said="no RESULT of job"),
     Flaw("LC-18", FailsNewWorkAtTheEnd, ("drains",), said="was answered FAILED_RETRY"),
     Flaw(
         "LC-18",

@@ -13,7 +13,8 @@ class Flaw:
     """One plausible mistake, and the rule that it breaks. `scenarios` are those that have to find
     it, all of the rule if none is named: what another would find too need not be waited for.
     `said` is part of what the judge says; a flaw that has it is judged in the test's own process,
-    which takes a tenth of the time, and is for one check of a scenario."""
+    which takes a tenth of the time. Only one that a process alone can show has none: it stands
+    still, dies, or does not heed a signal."""
 
     rule_id: str
     service: type[Service]

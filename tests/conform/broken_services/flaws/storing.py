@@ -152,20 +152,27 @@ class LeavesFencesBehind(Service):
 
 
 FLAWS = (
-    Flaw("LC-10", DigestsAnotherEncoding, ("artifacts",)),
-    Flaw("LC-10", CountsCharacters, ("artifacts",)),
-    Flaw("LC-10", NamesWhatIsNotThere, ("artifacts",)),
-    Flaw("LC-10", NamesPaths, ("artifacts",)),
+    Flaw("LC-10", DigestsAnotherEncoding, ("artifacts",), said="artifact greeting.txt has sha256"),
+    Flaw(
+        "LC-10", CountsCharacters, ("artifacts",), said="artifact greeting.txt has 17 bytes, not 14"
+    ),
+    Flaw("LC-10", NamesWhatIsNotThere, ("artifacts",), said="artifact greeting.txt does not exist"),
+    Flaw("LC-10", NamesPaths, ("artifacts",), said="which is not below"),
     Flaw("LC-10", NamesByAnotherWay, ("artifacts", "each-attempt"), said="which is not below"),
     Flaw("LC-10", NamesByAnEncodedWay, ("artifacts",), said="which is not below"),
-    Flaw("LC-10", NamesNothing, ("artifacts",)),
-    Flaw("LC-10", LeavesOutTheAttempt, ("artifacts",)),
-    Flaw("LC-10", NumbersFoldersByRun, ("each-attempt",)),
-    Flaw("LC-10", ClearsEarlierAttempts, ("each-attempt",)),
-    Flaw("LC-11", LeavesPartsBeside),
-    Flaw("LC-11", KeepsACache),
-    Flaw("LC-11", NotesItsFailures),
-    Flaw("LC-11", ClearsOtherJobs),
+    Flaw("LC-10", NamesNothing, ("artifacts",), said="SUCCEEDED names no artifacts"),
+    Flaw("LC-10", LeavesOutTheAttempt, ("artifacts",), said="which is not below"),
+    Flaw("LC-10", NumbersFoldersByRun, ("each-attempt",), said="which is not below"),
+    Flaw(
+        "LC-10",
+        ClearsEarlierAttempts,
+        ("each-attempt",),
+        said="attempt 2 changed what attempt 1 had written",
+    ),
+    Flaw("LC-11", LeavesPartsBeside, said="written outside of its folder: lucius/"),
+    Flaw("LC-11", KeepsACache, said="written outside of its folder: greeting-cache.txt"),
+    Flaw("LC-11", NotesItsFailures, said="written outside of its folder: lucius/"),
+    Flaw("LC-11", ClearsOtherJobs, said="removed: lucius/"),
     Flaw("LC-11", WritesBesideTheOutput, said="written outside of its folder: published/"),
     Flaw("LC-11", LeavesFencesBehind, said="written outside of its folder: lucius/"),
 )

@@ -1,0 +1,8 @@
+from tests.conform.broken_services.flaws import Flaw
+from tests.conform.broken_services.flaws.heartbeats import FLAWS
+from tests.conform.broken_services.trial import check_found, each
+
+
+@each(FLAWS)
+async def test_flaw_is_found(flaw: Flaw) -> None:
+    await check_found(flaw)
