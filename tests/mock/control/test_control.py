@@ -13,12 +13,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from contract_tests.bench import Bench
 from contract_tests.contract import load_contract
 from contract_tests.process import ServiceProcess
 from orchestrator_mock.control import Control
 from orchestrator_mock.recording import Recording
-from orchestrator_mock.stage import Defaults, Stage
+from orchestrator_mock.stage import Stage
 from tests.mock.control.conftest import REFERENCE
 from tests.runner.deadlines import PROCESS_DEADLINE
 
@@ -36,18 +35,15 @@ class Client:
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    """Of a control API before the reference service."""
-    loaded = load_contract(REFERENCE)
-    async with Bench(loaded, tmp_path) as bench:
-        await bench.renew()
-        control = Control(Stage(bench.mock, Defaults("upper", "UPPER")))
-        await control.open()
-        try:
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{control.port}") as session:
-                yield Client(session)
-        finally:
-            await control.close()
+async def client(stage: Stage) -> AsyncIterator[Client]:
+    """Of a control API before a sound service."""
+    control = Control(stage)
+    await control.open()
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{control.port}") as session:
+            yield Client(session)
+    finally:
+        await control.close()
 
 
 async def test_a_directive_is_sent_followed_and_sent_again(client: Client) -> None:

@@ -5,12 +5,19 @@ from orchestrator_mock.recording import What
 from orchestrator_mock.stage import Sending, Stage
 from tests.runner.deadlines import seconds
 
-pytestmark = pytest.mark.check
-
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_sound_service_keeps_its_promises_under_a_seed(stage: Stage, seed: int) -> None:
     found = await misbehave(stage, Sending(), seed, jobs=12, within=seconds(60))
+    assert not found.problems, found
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_service_of_the_sdk_keeps_its_promises_under_a_seed(
+    sdk_stage: Stage, seed: int
+) -> None:
+    found = await misbehave(sdk_stage, Sending(), seed, jobs=12, within=60)
     assert not found.problems, found
 
 

@@ -4,8 +4,6 @@ from orchestrator_mock.script import Player, ScriptError, ScriptFailed, read_scr
 from orchestrator_mock.stage import Stage
 from tests.runner.deadlines import DEADLINE
 
-pytestmark = pytest.mark.check
-
 
 async def test_a_script_sends_disturbs_and_expects(stage: Stage) -> None:
     script = read_script(
