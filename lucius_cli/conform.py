@@ -14,6 +14,7 @@ from lucius_cli.failures import EnvironmentFailed, Unsuitable
 from lucius_cli.output import JsonFlag, Table, print_json, print_line, print_table, say
 
 if TYPE_CHECKING:
+    from contract_tests.baseline import Baseline
     from contract_tests.contract import LoadedContract
     from contract_tests.verdicts import Report
 
@@ -60,14 +61,15 @@ def run(
 ) -> None:
     """Judge a service. Exit codes: 0 conformant, 1 not, 2 usage, 3 the harness or its environment
     failed, 5 incomplete: some rules were not judged."""
+    from contract_tests.baseline import apply
     from contract_tests.reports import terminal
 
-    loaded = _loaded(contract)
+    loaded, known = _loaded(contract), _baseline(baseline)
     say(f"{loaded.contract.service}: judging {loaded.path}")
     tell = None if as_json else _telling()
     with _understood():
         report = _judged(loaded, level, only or [], tell, _folder(keep))
-        report = _with_baseline(report, baseline)
+    report = apply(report, known)
     if reports is not None:
         _write(report, reports)
     if as_json:
@@ -231,12 +233,14 @@ def _stoppable(judging: Coroutine[Any, Any, T]) -> T:
         raise KeyboardInterrupt from error
 
 
-def _with_baseline(report: "Report", path: Path | None) -> "Report":
-    if path is None:
-        return report
-    from contract_tests.baseline import apply, load_baseline
+def _baseline(path: Path | None) -> "Baseline":
+    """Read before the service is judged: that takes minutes."""
+    from contract_tests.baseline import Baseline, load_baseline
 
-    return apply(report, load_baseline(path))
+    if path is None:
+        return Baseline(known_failures=())
+    with _understood():
+        return load_baseline(path)
 
 
 def _write(report: "Report", folder: Path) -> None:

@@ -8,8 +8,6 @@ import pytest
 from contract_tests import ExitCode, Level, LoadedContract, Verdict, load_contract, run
 from contract_tests.load import load
 
-pytestmark = pytest.mark.check
-
 REFERENCE = Path(__file__).parent / "reference/contract.yaml"
 
 
@@ -19,6 +17,7 @@ def changed(**changes: object) -> LoadedContract:
     return loaded.model_copy(update={"contract": contract})
 
 
+@pytest.mark.check
 async def test_some_rules_that_pass_are_no_proof_of_conformance() -> None:
     report = await run(changed(), only=["LC-19", "LC-20"])
     assert {outcome.verdict for outcome in report.outcomes} == {Verdict.PASS}
@@ -50,6 +49,7 @@ async def test_a_service_that_never_gets_ready_is_a_harness_fault() -> None:
     assert report.exit_code is ExitCode.HARNESS
 
 
+@pytest.mark.check
 async def test_a_sample_that_does_not_succeed_undisturbed_is_a_harness_fault() -> None:
     invalid = load_contract(REFERENCE).contract.invalid
     report = await run(changed(valid=invalid), only=["LC-01/*-http"])
@@ -78,12 +78,14 @@ async def test_what_is_declared_missing_is_skipped_and_the_run_incomplete() -> N
     assert report.exit_code is ExitCode.INCOMPLETE
 
 
+@pytest.mark.check
 async def test_what_a_run_leaves_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     await run(changed(), only=["LC-10/artifacts"], keep=tmp_path)
     assert list(tmp_path.rglob("output.txt"))
     assert list(tmp_path.rglob("service.log"))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("jobs", [1, 40])
 async def test_load_is_measured_with_the_concurrency_that_was_reached(jobs: int) -> None:
     found = await load(changed(), jobs)
