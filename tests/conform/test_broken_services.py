@@ -12,6 +12,7 @@ from contract_tests.verdicts import ExitCode, Verdict
 from tests.conform.broken_services.flaws import FLAWS
 from tests.conform.broken_services.in_process import CONTRACT, judged
 from tests.conform.broken_services.sound import Service
+from tests.runner.deadlines import time_limit
 
 _ENOUGH = 40
 _CASES = [case.id for case in all_cases(load_contract(CONTRACT).contract, Level.FULL)]
@@ -25,6 +26,7 @@ _ARE_PROCESSES = {
 }
 
 
+@time_limit(300)
 @pytest.mark.check
 async def test_a_sound_service_passes_every_case() -> None:
     report = await run(load_contract(CONTRACT), level=Level.FULL)
