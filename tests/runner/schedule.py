@@ -1,13 +1,15 @@
 """How tests are shared out to the workers of pytest-xdist.
 
-A share is a file of tests, with two exceptions: each service that is judged by the conformance
-suite is a share, so that it is started once, and the crash tests are one share, since side by side
-they would take from each other the time in which jobs must end.
+A share is a file of tests, with two exceptions. Where the first parameter says what is tested (the
+service that is judged, the bus), the tests of each are a share, so that a service is started once.
+The crash tests are one share, since side by side they would take from each other the time in which
+jobs must end.
 
-Some shares mostly wait (for a lock to expire, for a service that is judged). One worker in three
+Some shares mostly wait (for a lock to expire, for a service that is judged). Every other worker
 takes those first, the others take those that compute first, so that the processors are never idle.
 """
 
+import re
 from collections import OrderedDict
 from typing import Any
 
@@ -15,15 +17,17 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-_CONFORMANCE = "contract_tests/test_rules.py"
+_BY_PARAMETER = ("contract_tests/", "tests/bus/")
+_FIRST_PARAMETER = re.compile(r"\[([\w.]+)")
 _CRASHES = "tests/crash/"
 _WAITING = ("contract_tests/", "tests/bus/", "tests/conform/", "tests/crash/", "tests/skeleton/")
 
 
 def share_of(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
-    if file == _CONFORMANCE:
-        return file + name.partition(":")[0]
+    parameter = _FIRST_PARAMETER.search(name)
+    if parameter and file.startswith(_BY_PARAMETER):
+        return file + parameter.group()
     return _CRASHES if file.startswith(_CRASHES) else file
 
 
@@ -47,7 +51,7 @@ class ShareScheduling(LoadScopeScheduling):  # type: ignore[misc]
         node.send_runtest_some([self._numbers[nodeid] for nodeid in unit])
 
     def _next_share(self, node: WorkerController) -> str:
-        waits_first = int(node.gateway.id.removeprefix("gw")) % 3 == 0
+        waits_first = int(node.gateway.id.removeprefix("gw")) % 2 == 0
         for share in self.workqueue:
             if share.startswith(_WAITING) == waits_first:
                 return str(share)
