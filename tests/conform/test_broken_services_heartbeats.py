@@ -1,6 +1,10 @@
+import pytest
+
 from tests.conform.broken_services.flaws import Flaw
 from tests.conform.broken_services.flaws.heartbeats import FLAWS
 from tests.conform.broken_services.trial import check_found, each
+
+pytestmark = pytest.mark.check
 
 
 @each(FLAWS)
