@@ -13,8 +13,6 @@ import pytest
 
 from tests.runner.tiers import TIER
 
-_FAILURES = {"failed", "error"}
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--by-group", action="store_true", help="one line per group of tests")
