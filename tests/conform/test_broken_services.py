@@ -26,8 +26,8 @@ _ARE_PROCESSES = {
 }
 
 
-@time_limit(300)
-@pytest.mark.check
+@time_limit(400)
+@pytest.mark.full
 async def test_a_sound_service_passes_every_case() -> None:
     report = await run(load_contract(CONTRACT), level=Level.FULL)
     assert [(o.case_id, o.reason) for o in report.outcomes if o.verdict is not Verdict.PASS] == []

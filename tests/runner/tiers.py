@@ -4,7 +4,8 @@ A test is in all three, unless
 - it needs a server (PostgreSQL, Azurite, Temporal) by a fixture or its parameter: it is left out
   of `make test`, where SQLite stands for every store, unless it is marked `@pytest.mark.always`;
 - it judges a service other than the SIS example, or executes a page below `docs`: left out of
-  `make test`;
+  `make test`; of a service that is judged a second time, by another contract, `make check` has the
+  rules about what it reads and writes;
 - it is marked `@pytest.mark.check`: left out of `make test`;
 - it is marked `@pytest.mark.full`: left out of `make check` too.
 
@@ -30,6 +31,7 @@ class Tier(IntEnum):
 TIER = Tier[os.environ.get("TESTS_TIER", "check").upper()]
 _CHECKED = ("docs/", "examples/embedding/tests/test_memory.py", "examples/ocr/tests/test_memory.py")
 _JUDGED_IN_CHECK = re.compile(r"contract_tests/.*\[(ocr|embedding|embedding\.\S+|sis\.\S+):")
+_JUDGED_AGAIN = re.compile(r"contract_tests/.*\[\w+\.[\w-]+:LC-(?!03|10|11|12|14)")
 _SERVER_FIXTURES = {"azure_storage", "postgres_uri", "temporal"}
 _SERVER_PARAMETERS = re.compile(r"postgres|azure|blob|temporal")
 _WITHOUT_SERVERS = ("tests/contract/", "tests/domain/", "tests/settings/")
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _tier_of(item: pytest.Item) -> Tier:
     """Parameters and pages cannot all carry a marker: some are named above."""
-    if item.get_closest_marker("full"):
+    if item.get_closest_marker("full") or _JUDGED_AGAIN.match(item.nodeid):
         return Tier.FULL
     if item.get_closest_marker("check") or item.nodeid.startswith(_CHECKED):
         return Tier.CHECK

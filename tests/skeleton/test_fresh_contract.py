@@ -8,9 +8,10 @@ from contract_tests.contract import load_contract
 from contract_tests.rules import Level
 from contract_tests.runner import run
 from contract_tests.verdicts import ExitCode
+from tests.runner.deadlines import time_limit
 from tests.skeleton.projects import fresh
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, time_limit(400)]
 
 
 async def test_a_fresh_service_is_conformant_at_level_full(tmp_path: Path) -> None:

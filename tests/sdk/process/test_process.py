@@ -33,7 +33,7 @@ async def send(yard: Yard, recorder: Recorder, job: str, step_type: str, **membe
     assert not await yard.bus.publish(directive_topic(directive.lane), [message])
 
 
-@pytest.mark.check
+@pytest.mark.full
 async def test_a_handler_that_burns_the_processor_for_three_locks_runs_once(
     tmp_path: Path,
 ) -> None:
