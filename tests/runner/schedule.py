@@ -5,8 +5,9 @@ service that is judged, the bus), the tests of each are a share, so that a servi
 The crash tests are one share, since side by side they would take from each other the time in which
 jobs must end.
 
-What takes minutes is begun first. Some shares mostly wait (for a lock to expire, for a service that is judged). Every other worker
-takes those first, the others take those that compute first, so that the processors are never idle.
+What takes minutes is begun first. Some shares mostly wait (for a lock to expire, for a service that
+is judged). Every other worker takes those first, the others take those that compute first, so that
+the processors are never idle.
 """
 
 import re
