@@ -38,6 +38,7 @@ class Place:
     folder: str
     database: str | None = None
     storage: str | None = None
+    container: str = "artifacts"
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))
@@ -121,4 +122,4 @@ async def _objects(place: Place, clock: Callable[[], datetime]) -> Objects:
     from lucius_azure.storage import StorageAccount
     from lucius_settings.secret import Secret
 
-    return await AzureBlobObjects.open(StorageAccount(Secret(place.storage)), "artifacts")
+    return await AzureBlobObjects.open(StorageAccount(Secret(place.storage)), place.container)

@@ -26,6 +26,7 @@ from lucius_artifacts.states import VersionState
 from tests.artifacts.crash.place import JobFiles, Place, opened
 from tests.artifacts.crash.process import DIGESTS, TENANTS
 from tests.azurite import Azurite
+from tests.names import unique
 from tests.runner.deadlines import time_limit
 from tests.runner.tiers import by_tier
 from tests.runner.workload import Workload
@@ -159,7 +160,7 @@ async def test_on_azurite_and_postgresql_nothing_is_lost_and_nothing_is_left(
     async with await AsyncConnection.connect(postgres_uri, autocommit=True) as connection:
         await connection.execute(f"CREATE SCHEMA {schema}".encode())
     database = make_conninfo(postgres_uri, options=f"-c search_path={schema}")
-    place = Place(str(tmp_path), database, azure_storage.connection)
+    place = Place(str(tmp_path), database, azure_storage.connection, unique("crash"))
     await _survives(place, rounds=by_tier(1, 1, 6))
     async with opened(place) as artifacts:
         container = artifacts.objects._container  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from lucius_artifacts.world import Limits
 from tests.artifacts.crash.place import Place, opened
 from tests.artifacts.crash.process import chunks
 from tests.azurite import Azurite
+from tests.names import unique
 
 CROWD = 8
 LIMITS = Limits(part_size=1000)
@@ -70,4 +71,4 @@ async def test_on_azurite_and_postgresql_eight_uploads_of_one_content_store_it_o
     async with await AsyncConnection.connect(postgres_uri, autocommit=True) as connection:
         await connection.execute(b"CREATE SCHEMA artifacts_crowd")
     database = make_conninfo(postgres_uri, options="-c search_path=artifacts_crowd")
-    await _stored_once(Place(str(tmp_path), database, azure_storage.connection))
+    await _stored_once(Place(str(tmp_path), database, azure_storage.connection, unique("crowd")))
