@@ -1,7 +1,7 @@
 """Measure whether the tests notice single-line breaks of product code.
 
 For each area (`areas.py`) the program records which tests run which line, breaks one line at a time
-(`breaks.py`) in a copy of the tree (`copies.py`), and runs the tests that cover this line
+(`breaks.py`) in a copy of the tree (`copies.py`), and runs the tests that cover it or its function
 (`trials.py`). A break after which they all pass has survived: a mistake of this kind would reach
 users. The working tree is never changed. Needs Linux.
 
