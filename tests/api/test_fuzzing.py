@@ -216,6 +216,7 @@ def test_no_answer_is_a_surprise(label: str, world: World, session: requests.Ses
     fuzzed()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_no_answer_to_an_edge_case_is_a_surprise(
     label: str, world: World, session: requests.Session

@@ -49,7 +49,9 @@ async def sync_backend() -> AsyncIterator[ServiceBusBackend]:
     await backend.close()
 
 
-@pytest.fixture(params=["memory", "embedded", "servicebus", "sync"])
+@pytest.fixture(
+    params=["memory", "embedded", "servicebus", pytest.param("sync", marks=pytest.mark.check)]
+)
 def backend(request: pytest.FixtureRequest) -> Backend:
     backend: Backend = request.getfixturevalue(f"{request.param}_backend")
     return backend

@@ -35,6 +35,7 @@ async def test_a_sound_service_passes_every_case() -> None:
     assert report.exit_code is ExitCode.CONFORMANT
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case_id", [each for each in _CASES if each != _NEEDS_A_PROCESS])
 async def test_a_sound_service_passes_in_the_process_of_its_judge(
     case_id: str, tmp_path: Path

@@ -53,6 +53,7 @@ def run(
     for name, text in modules.items():
         (folder / "tests" / name).write_text(text)
     plugins = [part for name in PLUGINS for part in ("-p", f"tests.runner.{name}")]
+    plugins += ["-p", "xdist", "-p", "pytest_timeout"]
     command = [sys.executable, "-m", "pytest", "-n", "2", "--by-group", *plugins, *options]
     inherited = {
         name: value
@@ -62,7 +63,12 @@ def run(
     return subprocess.run(
         command,
         cwd=folder,
-        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
+        env={
+            **inherited,
+            "PYTHONPATH": str(ROOT),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -2,8 +2,9 @@
 
 A share is a file of tests, with two exceptions. Where the first parameter says what is tested (the
 service that is judged, the bus), the tests of each are a share, so that a service is started once.
-The crash tests are one share, since side by side they would take from each other the time in which
-jobs must end.
+A service is judged in two shares, by the first and by the last rules, since that takes minutes. The
+crash tests are one share, since side by side they would take from each other the time in which jobs
+must end.
 
 What takes minutes is begun first. Some shares mostly wait (for a lock to expire, for a service that
 is judged). Every other worker takes those first, the others take those that compute first, so that
@@ -20,6 +21,7 @@ from xdist.workermanage import WorkerController
 
 _BY_PARAMETER = ("contract_tests/", "tests/bus/")
 _FIRST_PARAMETER = re.compile(r"\[([\w.]+)")
+_LAST_RULES = re.compile(r":LC-(1[6-9]|2\d)")
 _CRASHES = "tests/crash/"
 _MINUTES = (
     "contract_tests/",
@@ -34,7 +36,8 @@ def share_of(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
     parameter = _FIRST_PARAMETER.search(name)
     if parameter and file.startswith(_BY_PARAMETER):
-        return file + parameter.group()
+        half = ":last" if _LAST_RULES.search(name) else ""
+        return f"{file}{parameter.group()}{half}"
     return _CRASHES if file.startswith(_CRASHES) else file
 
 

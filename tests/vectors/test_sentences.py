@@ -142,6 +142,7 @@ _UNITS = (
 )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("unit", _UNITS)
 def test_no_text_makes_it_slow(unit: str) -> None:
     assert grows_no_faster_than_the_text(lambda text: sum(1 for _ in sentences(text)), unit)

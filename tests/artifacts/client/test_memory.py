@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.artifacts.client.server import KEY, TENANT, Server
 from tests.runner.deadlines import seconds
 
@@ -31,6 +33,7 @@ with ArtifactsClient(url, key) as client:
 """
 
 
+@pytest.mark.check
 def test_a_large_file_goes_there_and_back_with_little_memory(
     server: Server, tmp_path: Path
 ) -> None:
