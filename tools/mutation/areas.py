@@ -59,7 +59,6 @@ AREAS = (
         "contract_tests/scenarios/*.py contract_tests/bench.py contract_tests/rules.py",
         "tests/conform/test_broken_services*.py tests/conform/test_judging.py"
         " tests/conform/test_rules.py",
-        tier="test",
     ),
     Area("outbox", "lucius_outbox/**/*.py", "tests/outbox", tier="test"),
     Area("emulator", "servicebus_emulator/**/*.py", "tests/emulator", tier="test"),
