@@ -760,6 +760,11 @@ async def test_a_stop_does_not_wait_for_the_interval(plane: Plane) -> None:
             await sweeper.begun(1)
 
 
+async def test_a_runner_that_never_ran_stops_at_once(plane: Plane) -> None:
+    async with asyncio.timeout(DEADLINE):
+        await SweeperRunner([Rounds()], plane.telemetry).stop()
+
+
 async def test_a_stop_waits_for_the_round_that_runs(plane: Plane) -> None:
     begun, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

@@ -117,6 +117,20 @@ async def test_a_commit_wakes_the_dispatcher(backend: Backend) -> None:
             assert await publish.seen(number + 1) == list(range(number + 1))
 
 
+async def test_who_listens_no_more_is_not_woken(sqlite_backend: SqliteBackend) -> None:
+    store, wakes = sqlite_backend.store(), asyncio.Queue[None]()
+    listening = asyncio.create_task(store.listen(lambda: wakes.put_nowait(None)))
+    await asyncio.sleep(0)
+    store.wake()
+    async with asyncio.timeout(DEADLINE):
+        await wakes.get()
+    listening.cancel()
+    await asyncio.wait([listening])
+    store.wake()
+    await asyncio.sleep(0)
+    assert wakes.empty()
+
+
 async def test_polling_finds_what_no_commit_announced(backend: Backend) -> None:
     store, publish = backend.store(), Recorder()
 

@@ -55,6 +55,7 @@ async def test_a_new_row_begins_as_the_specification_says(backend: Backend) -> N
     assert (row["status"], row["attempts"], row["reclaims"]) == ("pending", 0, 0)
     assert row["locked_by"] is row["locked_until"] is row["last_error"] is None
     assert row["created_at"] == row["updated_at"] == row["next_attempt_at"]
+    assert abs(datetime.now(UTC) - row["created_at"]) < timedelta(hours=1)
     assert (row["tenant_id"], row["dedupe_key"]) == ("acme", "acme/7")
 
 

@@ -40,15 +40,27 @@ def test_migrations_are_numbered_without_gaps(schema: ModuleType) -> None:
     assert [migration.version for migration in known] == list(range(1, len(known) + 1))
 
 
+def package_of_migrations(folder: Path, *names: str) -> None:
+    (folder / "migrations").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    for name in names:
+        (folder / "migrations" / name).write_text("SELECT 1;")
+
+
 def test_a_gap_in_the_numbers_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "gappy" / "migrations"
-    folder.mkdir(parents=True)
-    (folder.parent / "__init__.py").touch()
-    (folder / "0002_second.sql").write_text("SELECT 1;")
-    (folder / "notes.txt").write_text("not a migration")
+    package_of_migrations(tmp_path / "gappy", "0002_second.sql", "notes.txt")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(RuntimeError, match="not numbered"):
         migrations("gappy")
+
+
+def test_migrations_are_in_the_order_of_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = list(range(1, 30))
+    package_of_migrations(tmp_path / "many", *(f"{each:04}_step.sql" for each in reversed(numbers)))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [migration.version for migration in migrations("many")] == numbers
 
 
 async def migrate(backend: Backend) -> None:

@@ -6,7 +6,9 @@ A test is in all three, unless
 - it judges a service other than the SIS example, or executes a page below `docs`: left out of
   `make test`; of a service that is judged a second time, by another contract, `make check` has the
   rules about what it reads and writes;
-- it is marked `@pytest.mark.check`: left out of `make test`;
+- it is marked `@pytest.mark.check`, or is one of the costly tests of an example that are named
+  below (the examples are projects of their own, which do not know the marker): left out of
+  `make test`;
 - it is marked `@pytest.mark.full`: left out of `make check` too.
 
 Pytest called by hand takes the tier `check`.
@@ -40,7 +42,6 @@ _CHECKED = (
     "examples/sis/tests/test_accuracy.py::test_forms_are_filled_in_rightly_or_not_at_all",
     "examples/sis/tests/test_endpoint.py::test_an_endpoint_that_takes_too_long_times_out",
 )
-"""The examples are projects of their own, which do not know the marker."""
 _JUDGED_IN_CHECK = re.compile(r"contract_tests/.*\[(ocr|embedding|embedding\.\S+|sis\.\S+):")
 _JUDGED_AGAIN = re.compile(r"contract_tests/.*\[\w+\.[\w-]+:LC-(?!03|10|11|12|14)")
 _SERVER_FIXTURES = {"azure_storage", "postgres_uri", "temporal"}
