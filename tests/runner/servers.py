@@ -1,17 +1,17 @@
 """Servers that all workers share.
 
 Azurite and Temporal cost seconds of CPU to start and more while they idle, so a run has one of
-each: a worker asks the controller, which starts the server when it is first asked for, and stops it
-when the run ends. Tests keep apart by names (`tests.names.unique`). Without workers the process has
-its own.
+each. They belong to a process of their own, which starts a server when a worker first asks for it,
+and stops it when the run ends. Tests keep apart by names (`tests.names.unique`). Without workers
+the process that runs the tests has its own.
 """
 
+import multiprocessing
 import secrets
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,18 @@ _SERVERS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "azurite": azurite_server,
     "temporal": temporal_address,
 }
+_address = pytest.StashKey[tuple[str, bytes]]()
 
 
 @contextmanager
 def shared_server(config: pytest.Config, name: str) -> Iterator[Any]:
-    """What identifies the server, as its own context manager gives it."""
-    given = getattr(config, "workerinput", {}).get("servers")
-    if given is None:
+    """Yield what identifies the server, as its own context manager does."""
+    if _address not in config.stash:
         with _SERVERS[name]() as server:
             yield server
         return
-    with Client(given["address"], authkey=given["key"]) as connection:
+    address, key = config.stash[_address]
+    with Client(address, authkey=key) as connection:
         connection.send(name)
         server, error = connection.recv()
     if error is not None:
@@ -42,49 +43,39 @@ def shared_server(config: pytest.Config, name: str) -> Iterator[Any]:
     yield server
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None):
-        config.pluginmanager.register(_Servers())
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    option = session.config.option
+    if not option.workers or option.collectonly:
+        return (yield)
+    # A short path: the address of a socket has at most 107 characters.
+    with tempfile.TemporaryDirectory(prefix="lucius") as folder:
+        address, key = str(Path(folder, "servers")), secrets.token_bytes(16)
+        session.config.stash[_address] = (address, key)
+        listener = Listener(address, "AF_UNIX", authkey=key)
+        process = multiprocessing.get_context("fork").Process(target=_serve, args=(listener,))
+        process.start()
+        try:
+            return (yield)
+        finally:
+            with Client(address, authkey=key) as connection:
+                connection.send(None)
+            process.join()
+            listener.close()
 
 
-class _Servers:
-    """In the controller: the thread that starts what workers ask for."""
-
-    def __init__(self) -> None:
-        self._started: dict[str, Any] = {}
-        self._open = ExitStack()
-        # A short path: sockets allow 107 characters.
-        folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="lucius"))
-        self._key = secrets.token_bytes(16)
-        self._address = str(Path(folder, "servers"))
-        self._listener = Listener(self._address, "AF_UNIX", authkey=self._key)
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["servers"] = {"address": self._address, "key": self._key}
-
-    def pytest_unconfigure(self) -> None:
-        with Client(self._address, authkey=self._key) as connection:
-            connection.send(None)
-        self._thread.join()
-        self._listener.close()
-        self._open.close()
-
-    def _serve(self) -> None:
+def _serve(listener: Listener) -> None:
+    started: dict[str, Any] = {}
+    with ExitStack() as stack:
         while True:
-            with self._listener.accept() as connection:
+            with listener.accept() as connection:
                 name = connection.recv()
                 if name is None:
                     return
-                self._answer(connection, name)
-
-    def _answer(self, connection: Connection, name: str) -> None:
-        try:
-            if name not in self._started:
-                self._started[name] = self._open.enter_context(_SERVERS[name]())
-        except Exception as error:  # the worker's test fails with it
-            connection.send((None, str(error)))
-        else:
-            connection.send((self._started[name], None))
+                try:
+                    if name not in started:
+                        started[name] = stack.enter_context(_SERVERS[name]())
+                except Exception as error:  # the worker's test fails with it
+                    connection.send((None, str(error)))
+                else:
+                    connection.send((started[name], None))
