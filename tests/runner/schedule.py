@@ -49,9 +49,7 @@ class Schedule:
     def next_share(self, worker: int) -> list[int]:
         """Return the tests of a share; none when all are given out."""
         waiting_first = worker % 2 == 0
-        preferred = (
-            name for name in self._shares if name.startswith(_WAITING) == waiting_first
-        )
+        preferred = (name for name in self._shares if name.startswith(_WAITING) == waiting_first)
         name = next(preferred, None) or next(iter(self._shares), None)
         return self._shares.pop(name) if name else []
 

@@ -1,7 +1,7 @@
 """`--workers N`: run the tests in N processes, forked when all tests are collected.
 
-pytest-xdist starts new interpreters, each of which imports and collects everything: 80 of the 590 CPU
-seconds of `make test`. A forked worker costs nothing, and one that is lost is replaced at once.
+pytest-xdist starts new interpreters, each of which imports and collects everything: 80 of the 590
+CPU seconds of `make test`. A forked worker starts at once, and a lost one is replaced at once.
 
 A worker runs one share after another (`schedule.py`) and asks for the next one before it runs the
 last test of its share, so that fixtures which the next test needs too stay open. It sends the
@@ -56,7 +56,7 @@ class _Worker:
         to_close = [*inherited, self.connection]
         self.process = _fork.Process(target=_work, args=(session, number, its_end, to_close))
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads: the timer of `limits.py` holds no lock that matters here.
+            # Python 3.12 warns of threads: the timer of `limits.py`, which holds no lock.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.process.start()
         its_end.close()
