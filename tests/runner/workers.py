@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections import deque
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -84,7 +85,7 @@ class _Controller:
         self._hook = session.config.hook
         self._schedule = Schedule([item.nodeid for item in session.items])
         self._workers: dict[Connection, _Worker] = {}
-        self._handlers = {
+        self._handlers: dict[str, Callable[..., None]] = {
             "started": self._on_started,
             "finished": self._on_finished,
             "next": self._on_next,
