@@ -1,11 +1,13 @@
 """The fast yes is never wrong, and the slow no names every problem."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from referencing.exceptions import Unresolvable
 
 from lucius_contract.errors import Problem
 from lucius_orchestrator.engine.payload_check import TOO_DEEP, payload_check, quick_check
@@ -103,6 +105,22 @@ def test_all_problems_are_named_with_their_pointers() -> None:
         "/a~1b",
         "/c/1",
     }
+
+
+@pytest.mark.parametrize(("value", "is_valid"), [(True, True), (False, True), (1, False)])
+def test_a_boolean_is_true_or_false(value: Any, is_valid: bool) -> None:
+    accepts = quick_check({"type": "boolean"})
+    assert accepts is not None
+    assert accepts(value) is is_valid
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the validator's, if it fetches
+def test_a_schema_elsewhere_is_never_fetched(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "schema.json"
+    elsewhere.write_text("true")
+    check = payload_check({"$ref": elsewhere.as_uri()})
+    with pytest.raises(Unresolvable):
+        check({"a": 1})
 
 
 def test_an_integer_may_be_written_with_a_fraction_of_zero() -> None:

@@ -396,6 +396,7 @@ async def test_a_letter_whose_sender_gave_up_is_not_worked_on() -> None:
     go_on.set()
     assert await answers(first, second, fourth) == ["done a", "done b", "done d"]
     assert office.batches == [["a"], ["b", "d"]]
+    assert third.cancelled()
 
 
 async def test_when_the_one_who_works_is_cancelled_another_takes_over() -> None:
@@ -410,6 +411,7 @@ async def test_when_the_one_who_works_is_cancelled_another_takes_over() -> None:
     second.cancel()
     assert await answers(first, third, fourth) == ["done a", "done c", "done d"]
     assert office.batches[2:] == [["c", "d"]]
+    assert second.cancelled()
 
 
 async def test_one_who_gives_up_while_another_works_for_it_disturbs_nobody() -> None:

@@ -1,6 +1,7 @@
 """What clients and services may ask of the engine, and what becomes of their jobs."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,9 +13,11 @@ from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import Directive, ResultStatus
 from lucius_contract.routing import Mode
 from lucius_contract.states import JobState, OutboxState, StepState
+from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.engine.engine import LedgerEngine, Submission
 from lucius_orchestrator.engine.requests import JobRequest
-from lucius_orchestrator.ports.ledger import Limits
+from lucius_orchestrator.engine.steering import Steering
+from lucius_orchestrator.ports.ledger import Limits, TooLarge
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from tests.engine.plane import (
@@ -145,6 +148,20 @@ async def test_a_payload_that_no_directive_can_carry_creates_nothing(plane: Plan
     assert await job_ids(plane.ledger) == []
     assert (await plane.ledger.in_flight(TENANT)).total == 0
     assert await plane.ledger.find(TENANT, large.entry) is None
+
+
+async def test_a_job_that_no_row_of_the_store_can_hold_is_refused(plane: Plane) -> None:
+    plane.detour.fail("create", error=TooLarge("the job is larger than 1 MiB"))
+    assert await refused(plane, request()) is ErrorCode.TOO_LARGE
+
+
+async def test_a_command_to_a_job_of_temporal_is_refused_where_no_invoker_is_known(
+    plane: Plane,
+) -> None:
+    job = replace(await plane.job(await plane.submit()), engine=Engine.TEMPORAL)
+    with pytest.raises(ContractError, match="LUCIUS_TEMPORAL_ENABLED") as refusal:
+        await Steering(plane.engine).tell(job, "cancel", None)
+    assert refusal.value.code is ErrorCode.UNAVAILABLE
 
 
 async def test_three_steps_lead_to_the_final_output(plane: Plane) -> None:
