@@ -527,6 +527,15 @@ async def test_of_two_replicas_one_cancels(plane: Plane) -> None:
     assert (await plane.job(job_id)).state is JobState.CANCELLED
 
 
+async def test_a_directive_in_good_hands_does_not_delay_the_sla(plane: Plane) -> None:
+    await plane.submit()
+    plane.later(SLA - timedelta(seconds=30))
+    await plane.ledger.claim(OutboxKind.DIRECTIVE, 1, timedelta(seconds=30))
+    assert await plane.sweep(StaleDispatch) == 0
+    plane.later(timedelta(seconds=30) + SKEW)
+    assert await plane.sweep(JobSla) == 1
+
+
 KEPT = SweepSettings().retention
 
 
@@ -537,6 +546,13 @@ async def kept_long_enough(plane: Plane) -> Directive:
     assert await plane.sweep(Retention) == 0
     plane.later(MOMENT)
     return directive
+
+
+async def test_a_job_that_ended_lately_is_not_even_read(plane: Plane) -> None:
+    await plane.succeeded()
+    reads = plane.detour.calls["load"]
+    assert await plane.sweep(Retention) == 0
+    assert plane.detour.calls["load"] == reads
 
 
 async def test_a_job_that_was_kept_long_enough_is_removed(plane: Plane) -> None:
