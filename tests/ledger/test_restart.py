@@ -1,12 +1,21 @@
 """What a ledger said is durable: a process that starts anew finds all of it."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lucius_contract.states import OutboxState, StepState
 from lucius_orchestrator.domain.events import RetryDue
-from lucius_orchestrator.ports.ledger import Created, DirectiveStatus, JobQuery, Ledger, Limits
+from lucius_orchestrator.ports.ledger import (
+    Created,
+    DirectiveStatus,
+    JobQuery,
+    Ledger,
+    LedgerUnavailable,
+    Limits,
+)
 from tests import sqlite_syncs
 from tests.ledger.backends import Backend, Clock, SqliteBackend
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, Story, World
@@ -125,3 +134,15 @@ async def test_what_a_sqlite_ledger_answered_survives_a_loss_of_power(
     await a_busy_ledger(World(backend.ledger, clock))
     await backend.stop()
     assert moments == sqlite_syncs.ALL_SYNCED
+
+
+async def test_a_migration_that_fails_leaves_nothing_half_made(
+    clock: Clock, tmp_path: Path
+) -> None:
+    in_the_way = "lucius_ledger_dead_letters"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        connection.execute(f"CREATE TABLE {in_the_way} (anything)")
+        with pytest.raises(LedgerUnavailable, match=in_the_way):
+            await SqliteBackend(clock, tmp_path).start()
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        assert tables.fetchall() == [(in_the_way,)]
