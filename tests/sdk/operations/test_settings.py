@@ -16,6 +16,8 @@ from lucius_azure.storage import StorageAccount
 from lucius_contract.routing import LANES
 from lucius_orchestrator import settings as orchestrator
 from lucius_orchestrator.bootstrap.bus import keyless_connection
+from lucius_sdk.runtime import program
+from lucius_sdk.runtime.runtime import Limits
 from lucius_sdk.settings import (
     SETTINGS,
     ServiceSettings,
@@ -115,6 +117,17 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         log_level="DEBUG",
         log_format="text",
     )
+
+
+def test_the_runtime_is_limited_as_the_settings_say() -> None:
+    environ = {
+        "LUCIUS_CONCURRENCY": "64",
+        "LUCIUS_ACK_SECONDS": "0.5",
+        "LUCIUS_MAX_CLOCK_SKEW": "1.5",
+        "LUCIUS_LANES": "3",
+    }
+    limits = Limits(concurrency=64, ack=0.5, skew=1.5, lanes=(3,))
+    assert program._limits_of(load_settings(environ)) == limits
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,17 @@ async def test_a_proxy_that_cannot_be_used_is_the_environments_fault_and_may_be_
         await http.send(over_http("http://elsewhere.example"), outgoing(ack()))
 
 
+async def test_a_proxy_that_hangs_up_is_named_with_its_reason(
+    http: HttpReplies, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orchestrator.otherwise = cuts
+    monkeypatch.setenv("http_proxy", orchestrator.origin)
+    monkeypatch.delenv("no_proxy", raising=False)
+    reason = "(ServerDisconnectedError|ClientOSError|Connection reset by peer)"
+    with pytest.raises(ReplyUnavailable, match=f"^http://elsewhere.example: {reason}$"):
+        await http.send(over_http("http://elsewhere.example"), outgoing(ack()))
+
+
 async def test_a_reply_that_is_given_up_leaves_the_others_alone(
     http: HttpReplies, orchestrator: Orchestrator
 ) -> None:
@@ -288,8 +299,9 @@ async def test_a_reply_that_is_given_up_leaves_the_others_alone(
 
 
 async def test_closing_cuts_off_what_is_under_way(
-    http: HttpReplies, orchestrator: Orchestrator
+    clock: FakeClock, orchestrator: Orchestrator
 ) -> None:
+    http = HttpReplies(clock.now, HttpLimits(total=10 * DEADLINE))
     orchestrator.will(hangs)
     sending = asyncio.create_task(http.send(over_http(orchestrator.origin), outgoing(ack())))
     await orchestrator.received(1)
