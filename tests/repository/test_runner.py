@@ -1,6 +1,7 @@
 """What a run of the tests does when a test hangs, ends its worker, or is of another tier."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,17 @@ def test_a_run_that_is_stopped_shows_where_its_tests_are(tmp_path: Path, workers
     ended = run(tmp_path, {"test_it.py": HANGING}, f"--workers={workers}")
     assert ended.returncode == 2
     assert "in test_has_the_run_stopped" in ended.stderr
+
+
+@pytest.mark.check
+def test_a_run_in_the_background_of_a_shell_can_be_stopped_too(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        ended = run(tmp_path, {"test_it.py": HANGING}, "--workers=2")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.returncode == 2
+    assert "no tests ran" in ended.stdout.splitlines()[-1]
 
 
 @pytest.mark.check

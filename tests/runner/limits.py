@@ -33,6 +33,8 @@ _stderr = os.dup(2)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What a shell starts in the background ignores SIGINT, with which runs and workers are stopped.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.register(signal.SIGUSR1, file=_stderr, all_threads=True)
     limit = float(os.environ.get("TESTS_LIMIT_SECONDS", "0")) * FACTOR
     config.pluginmanager.register(_RunLimit(limit))
