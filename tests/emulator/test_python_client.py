@@ -208,8 +208,9 @@ async def test_receive_and_delete_leaves_nothing(
     await send(client, QUEUE, ServiceBusMessage(b"1"), ServiceBusMessage(b"2"))
     mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
     async with client.get_queue_receiver(QUEUE, receive_mode=mode) as receiver:
-        bodies = [b"".join(message.body) for message in await received(receiver, 2)]
-    assert bodies == [b"1", b"2"]
+        # One by one: the client drops what comes after it has returned less than it asked for.
+        found = [*await received(receiver, 1), *await received(receiver, 1)]
+    assert [b"".join(message.body) for message in found] == [b"1", b"2"]
     assert emulator.broker.queue(QUEUE).counts.active == 0
 
 
