@@ -117,15 +117,34 @@ async def test_a_commit_wakes_the_dispatcher(backend: Backend) -> None:
             assert await publish.seen(number + 1) == list(range(number + 1))
 
 
-async def test_who_listens_no_more_is_not_woken(sqlite_backend: SqliteBackend) -> None:
-    store, wakes = sqlite_backend.store(), asyncio.Queue[None]()
+@asynccontextmanager
+async def heard(store: SqliteStore) -> AsyncIterator[asyncio.Queue[None]]:
+    """What wakes those who listen to the store."""
+    wakes = asyncio.Queue[None]()
     listening = asyncio.create_task(store.listen(lambda: wakes.put_nowait(None)))
     await asyncio.sleep(0)
-    store.wake()
-    async with asyncio.timeout(DEADLINE):
-        await wakes.get()
+    yield wakes
     listening.cancel()
     await asyncio.wait([listening])
+
+
+async def test_a_replay_wakes_the_dispatcher(sqlite_backend: SqliteBackend) -> None:
+    await commit(sqlite_backend, message(1))
+    store = sqlite_backend.store()
+    (claimed,) = await store.claim_batch(1, timedelta(hours=1))
+    await store.nack([Failure(claimed, "too large", permanent=True)])
+    async with heard(store) as wakes:
+        await store.replay([claimed.id], by="ada", reason="it fits now")
+        async with asyncio.timeout(DEADLINE):
+            await wakes.get()
+
+
+async def test_who_listens_no_more_is_not_woken(sqlite_backend: SqliteBackend) -> None:
+    store = sqlite_backend.store()
+    async with heard(store) as wakes:
+        store.wake()
+        async with asyncio.timeout(DEADLINE):
+            await wakes.get()
     store.wake()
     await asyncio.sleep(0)
     assert wakes.empty()

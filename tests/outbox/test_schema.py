@@ -121,12 +121,15 @@ async def test_a_schema_of_a_newer_release_stops_the_start(backend: Backend) -> 
             pass
 
 
-async def test_a_database_without_the_tables_says_so(tmp_path: Path, postgres_uri: str) -> None:
+async def test_a_file_without_the_tables_says_so(tmp_path: Path) -> None:
     async with sqlite.SqliteStore(tmp_path / "empty.db", "n") as store:
         with pytest.raises(SchemaMismatch, match="migrate"):
             await store.check_schema()
         with pytest.raises(SchemaMismatch, match="migrate"):
             await store.stats()
+
+
+async def test_a_database_without_the_tables_says_so(postgres_uri: str) -> None:
     address = make_conninfo(postgres_uri, options="-c search_path=nothing_here")
     async with AsyncConnectionPool[AsyncConnection[Any]](address, max_size=4, open=False) as pool:
         on_postgres = postgres.PostgresStore(pool, "n")
