@@ -62,6 +62,12 @@ def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
     _check_place(parts.scheme, (parts.hostname or "").lower(), policy, pointer)
 
 
+def check_refs(input_uri: str, output_uri: str, policy: RefPolicy) -> None:
+    """Refuse the refs of a request as `check_ref` does, with pointers into the request."""
+    check_ref(input_uri, policy, "/input_ref/uri")
+    check_ref(output_uri, policy, "/output_ref/uri")
+
+
 def _check_place(scheme: str, place: str, policy: RefPolicy, pointer: str) -> None:
     if scheme == ARTIFACT:
         return
