@@ -12,7 +12,6 @@ from functools import lru_cache
 from unicodedata import normalize
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_contract.refs import ARTIFACT
 
 HTTPS = "https"
@@ -42,7 +41,7 @@ def normalised(uri: str) -> str:
         return uri
     if _UNPRINTABLE.search(uri):
         raise ValueError("holds white space or control characters")
-    parts = urlsplit(uri)
+    parts = _split(uri)
     if parts.scheme == HTTPS:
         authority = _host(parts)
     elif parts.scheme in STORAGE_SCHEMES:
@@ -90,15 +89,8 @@ class TenantPlaces:
     reach: Reach
     is_input: bool
 
-    def check(self, uri: str, pointer: str) -> None:
-        """Refuse a uri that is not the tenant's to name (REF_FORBIDDEN). It is well-formed."""
-        problem = self.problem(uri)
-        if problem is not None:
-            raise ContractError(
-                ErrorCode.REF_FORBIDDEN, "a ref is not the tenant's", [Problem(pointer, problem)]
-            )
-
     def problem(self, uri: str) -> str | None:
+        """Return why a well-formed uri is not the tenant's to name, or None."""
         scheme = uri.partition(":")[0]
         known = READABLE_SCHEMES if self.is_input else PUBLISHABLE_SCHEMES
         if scheme not in known:
@@ -145,6 +137,15 @@ def _meets(spelled: str, workspace: str) -> bool:
 def _folded(spelled: str) -> str:
     name = unquote(spelled) if "%" in spelled else spelled
     return name.lower() if name.isascii() else normalize("NFC", name.casefold())
+
+
+def _split(uri: str) -> SplitResult:
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:  # whose message may hold a password
+        raise ValueError("is no uri with a host and a port") from None
+    return parts
 
 
 def _host(parts: SplitResult) -> str:

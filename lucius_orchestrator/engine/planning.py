@@ -165,8 +165,13 @@ def check_places(
     publishable = defaults.output_places + tenant.output_places
     inputs = TenantPlaces(workspace, folder, readable, settings.inputs, is_input=True)
     outputs = TenantPlaces(workspace, folder, publishable, settings.outputs, is_input=False)
-    inputs.check(input_ref["uri"], "/input_ref/uri")
-    outputs.check(output_ref["uri"], "/output_ref/uri")
+    found = {
+        "/input_ref/uri": inputs.problem(input_ref["uri"]),
+        "/output_ref/uri": outputs.problem(output_ref["uri"]),
+    }
+    problems = [Problem(pointer, problem) for pointer, problem in found.items() if problem]
+    if problems:
+        raise ContractError(ErrorCode.REF_FORBIDDEN, "a ref is not the tenant's to name", problems)
 
 
 def _protocol_of(envelope: Envelope, snapshot: Snapshot) -> ProtocolDefinition:

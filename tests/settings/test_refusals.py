@@ -32,7 +32,16 @@ SWITCH = ("yes", "true", "1", "on off")
 TABLE = ("ab", "1abc", "tables", "-_-", "x" * 64)
 CHOICE = ("other", "sqlite,postgres")
 PLACES = ("https://files.example", "files.example:443", "a/b", "*", "a,,b", ",", "user@host", "a b")
-FOLDERS = ("a,,b", ",", "ftp://a", "az://inbox/{tenant}", "az://in/../out", "file:///", "az://a/%2f", "az://b?x")
+FOLDERS = (
+    "a,,b",
+    ",",
+    "ftp://a",
+    "az://inbox/{tenant}",
+    "az://in/../out",
+    "file:///",
+    "az://a/%2f",
+    "az://b?x",
+)
 URLS = (
     "files.example",
     "ftp://files.example",
