@@ -174,7 +174,7 @@ async def test_defaults_and_tenants_are_read(place: Place) -> None:
 
 
 async def test_what_is_not_said_has_its_default(place: Place) -> None:
-    place.put(a=PROTOCOL)
+    place.put(a=PROTOCOL, defaults="")
     snapshot = (await place.load()).snapshot()
     assert (snapshot.defaults, snapshot.tenants) == (GlobalConfig(), {})
     assert set(snapshot.protocols) == {"translate"}
