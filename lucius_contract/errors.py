@@ -100,7 +100,7 @@ def _table() -> tuple[ErrorInfo, ...]:
         _api(
             c.REF_FORBIDDEN,
             403,
-            "A ref breaks policy: scheme, place or tenant, credentials inside.",
+            "A ref breaks policy: scheme, place, tenant, or credentials inside.",
         ),
         _api(c.DOC_ID_REQUIRED, 422, "BURST spreads by document: name one in doc_id."),
         _api(c.MODE_FORBIDDEN, 403, "The tenant may not use this mode."),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 from unicodedata import normalize
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -78,12 +79,18 @@ class Reach:
     schemes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class TenantPlaces:
-    """One tenant and what it may name in one direction. `workspace` is the folder above those of
-    all tenants, of which an input may name the tenant's own `folder` and an output none."""
+class Workspace(NamedTuple):
+    """The folder above the folders of all tenants; `folded` is for comparisons without case."""
 
-    workspace: str
+    prefix: str
+    folded: str
+
+
+class TenantPlaces(NamedTuple):
+    """One tenant and what it may name in one direction: of the workspace an input may name the
+    tenant's own `folder`, and an output nothing."""
+
+    workspace: Workspace
     folder: str
     places: Sequence[str]
     reach: Reach
@@ -96,7 +103,7 @@ class TenantPlaces:
         if scheme not in known:
             done = "read" if self.is_input else "published to"
             return f"has a scheme that is never {done}; {done}: {', '.join(sorted(known))}"
-        places = [place for place in self.places if place.startswith(f"{scheme}:")]
+        places = [place for place in self.places if place.startswith(scheme)]
         is_open = not places and scheme in self.reach.schemes
         if scheme == ARTIFACT or (scheme == HTTPS and is_open):
             return None
@@ -104,9 +111,9 @@ class TenantPlaces:
             spelled = normalised(uri)
         except ValueError as error:
             return f"cannot be compared with places: {error}"
-        if _meets(spelled, self.workspace):
+        if _meets(spelled, self.workspace.folded):
             return self._problem_in_workspace(spelled)
-        own = (place.replace(TENANT, self.folder) for place in places)
+        own = [place.replace(TENANT, self.folder) for place in places]
         if is_open or spelled.startswith((*own, *self.reach.prefixes)):
             return None
         which = "input_places" if self.is_input else "output_places"
@@ -115,23 +122,24 @@ class TenantPlaces:
     def _problem_in_workspace(self, spelled: str) -> str | None:
         if not self.is_input:
             return "is in the workspace, where only steps write"
-        if spelled.startswith(f"{self.workspace}{self.folder}/"):
+        if spelled.startswith(f"{self.workspace.prefix}{self.folder}/"):
             return None
         return "is in the workspace, of which a tenant may read its own folder alone"
 
 
 @lru_cache(maxsize=16)
-def workspace_prefix(root: str, system: str) -> str:
-    """Return the folder above those of all tenants, `<root>/<system>/`, in its normal form."""
-    return normalised(f"{root.rstrip('/')}/{system}/")
+def workspace_of(root: str, system: str) -> Workspace:
+    """Return `<root>/<system>/`. ValueError if the root has no normal form."""
+    prefix = normalised(f"{root.rstrip('/')}/{system}/")
+    return Workspace(prefix, _folded(prefix))
 
 
 def _meets(spelled: str, workspace: str) -> bool:
     """Whether a uri is within the workspace, or a folder around it, on storages that tell upper and
     lower case apart and on those that do not."""
-    folder, around = _folded(spelled), _folded(workspace)
-    folder = folder if folder.endswith("/") else f"{folder}/"
-    return folder.startswith(around) or around.startswith(folder)
+    found = _folded(spelled)
+    folder = found if found.endswith("/") else f"{found}/"
+    return folder.startswith(workspace) or workspace.startswith(folder)
 
 
 def _folded(spelled: str) -> str:

@@ -7,6 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
@@ -77,6 +78,7 @@ def _check_place(scheme: str, place: str, policy: RefPolicy, pointer: str) -> No
         raise _forbidden(pointer, f"{place!r} is a private address")
 
 
+@lru_cache(maxsize=4096)
 def tenant_folder(tenant_id: str) -> str:
     """The segment of a uri that is the folder of a tenant.
 

@@ -11,7 +11,7 @@ from lucius_contract.places import (
     TENANT,
     Reach,
     normalised,
-    workspace_prefix,
+    workspace_of,
 )
 from lucius_contract.refs import tenant_folder
 from lucius_orchestrator.api.health import Check
@@ -112,7 +112,7 @@ def _whole(settings: Settings, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _in_workspace(settings: Settings, snapshot: Snapshot) -> Iterator[str]:
-    workspace = workspace_prefix(settings.workspace_root, settings.system)
+    workspace = workspace_of(settings.workspace_root, settings.system).prefix
     for holding in sorted(set(_holdings(snapshot))):
         if holding.prefix.startswith(workspace):
             yield f"{holding.prefix} of {holding.owner} is in the workspace and gives nothing"

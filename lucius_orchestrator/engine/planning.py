@@ -14,7 +14,7 @@ from lucius_contract.places import (
     STORAGE_SCHEMES,
     Reach,
     TenantPlaces,
-    workspace_prefix,
+    workspace_of,
 )
 from lucius_contract.refs import tenant_folder
 from lucius_contract.routing import Mode, Route, resolve_mode, route
@@ -159,7 +159,7 @@ def check_places(
 ) -> None:
     """Refuse refs that are not the tenant's to name (REF_FORBIDDEN)."""
     tenant, defaults = snapshot.tenant(tenant_id), snapshot.defaults
-    workspace = workspace_prefix(settings.workspace_root, settings.system)
+    workspace = workspace_of(settings.workspace_root, settings.system)
     folder = tenant_folder(tenant_id)
     readable = defaults.input_places + tenant.input_places
     publishable = defaults.output_places + tenant.output_places

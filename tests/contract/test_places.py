@@ -17,11 +17,11 @@ from lucius_contract.places import (
     TenantPlaces,
     normalised,
     read_prefix,
-    workspace_prefix,
+    workspace_of,
 )
 from lucius_contract.refs import tenant_folder
 
-WORKSPACE = workspace_prefix("az://work/jobs/", "lucius")
+WORKSPACE = workspace_of("az://work/jobs/", "lucius")
 OWN = ("az://inbox/{tenant}/", "s3://bucket/{tenant}/in/", "file:///srv/{tenant}/")
 SEGMENTS = st.text(min_size=1).filter(lambda name: not _is_ambiguous(name))
 
@@ -259,7 +259,7 @@ class TestWorkspace:
     def test_a_tenant_reads_its_own_folder_alone(self, one: str, other: str) -> None:
         assume(one != other)
         assume(not _is_half(one) and not _is_half(other))
-        own = f"{WORKSPACE}{tenant_folder(one)}/job_1/ocr/1/output.txt"
+        own = f"{WORKSPACE.prefix}{tenant_folder(one)}/job_1/ocr/1/output.txt"
         assert inputs(one, self.EVERYTHING).problem(own) is None
         assert inputs(other, self.EVERYTHING).problem(own) is not None
         assert outputs(one, self.EVERYTHING).problem(own) is not None
@@ -286,7 +286,7 @@ class TestWorkspace:
         assert outputs("acme", self.EVERYTHING).problem(uri) is not None
 
     def test_its_letters_are_compared_as_a_file_system_may(self) -> None:
-        workspace = workspace_prefix("file:///srv/B%C3%BCro", "lucius")
+        workspace = workspace_of("file:///srv/B%C3%BCro", "lucius")
         tenant = TenantPlaces(workspace, "acme", (), self.EVERYTHING, is_input=True)
         assert tenant.problem("file:///srv/B%C3%9CRO/lucius/globex/a") is not None
         assert tenant.problem("file:///srv/Bu%CC%88ro/lucius/globex/a") is not None
