@@ -20,6 +20,8 @@ from lucius_settings.secret import Secret
 _PLACE = re.compile(r"\.?[a-z0-9$_][a-z0-9$._-]{0,251}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SCHEMES = sorted(LOCAL_SCHEMES)
+_ROOT_SCHEMES = sorted(LOCAL_SCHEMES - {ARTIFACT})
+_EVERYTHING = "file:///"
 _ROOTS = RefPolicy(schemes=LOCAL_SCHEMES, allow_private_addresses=True)
 
 
@@ -115,7 +117,7 @@ def _read_root(text: str) -> str:
 
 ROOT_URI = Kind(
     "a uri of a folder, as file:///srv/lucius or az://container/folder, without credentials,"
-    f" '..', query and fragment; its scheme is one of {', '.join(_SCHEMES)}",
+    f" '..', query and fragment; its scheme is one of {', '.join(_ROOT_SCHEMES)}",
     _read_root,
 )
 
@@ -128,6 +130,8 @@ def _folder(entry: str) -> str:
     """The uri of a folder in its normal form, with a slash at its end."""
     local = entry.replace("file://localhost/", "file:///", 1)
     uri = local if _SCHEME.match(local) else Path(abspath(local)).as_uri()
+    if uri == _EVERYTHING:
+        return uri
     try:
         prefix = read_prefix(f"{uri.rstrip('/')}/", READABLE_SCHEMES - {ARTIFACT})
     except ValueError as error:

@@ -38,7 +38,6 @@ FOLDERS = (
     "ftp://a",
     "az://inbox/{tenant}",
     "az://in/../out",
-    "file:///",
     "az://a/%2f",
     "az://b?x",
 )

@@ -194,7 +194,7 @@ GIVEN: dict[str, tuple[str, object]] = {
         "/in,file://localhost/also, az://inputs/a%20b,/in/",
         ("file:///in/", "file:///also/", "az://inputs/a%20b/"),
     ),
-    "LUCIUS_OUTPUT_ROOTS": ("s3://answers/2026/", ("s3://answers/2026/",)),
+    "LUCIUS_OUTPUT_ROOTS": ("s3://answers/2026/,/", ("s3://answers/2026/", "file:///")),
     "LUCIUS_ALLOW_PRIVATE_ADDRESSES": ("on", True),
     "LUCIUS_WEBHOOK_HOSTS": ("hooks.example", frozenset({"hooks.example"})),
     "LUCIUS_WEBHOOK_KEYS": (KEY, (Secret(KEY),)),
