@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from lucius_contract.documents import Document, Ref, SchemaVersion, read_object
 from lucius_contract.errors import ContractError, ErrorCode, Problem
-from lucius_contract.refs import RefPolicy, check_no_credentials, check_ref
+from lucius_contract.refs import RefPolicy, check_no_credentials, check_refs
 from lucius_contract.routing import MODE_SPELLINGS, Mode
 
 TENANT_ID_LIMIT = 128
@@ -81,8 +81,7 @@ def parse_envelope(raw: bytes, policy: RefPolicy) -> Envelope:
             f"the payload has {len(payload)} bytes",
             [Problem("/payload", f"at most {PAYLOAD_LIMIT} bytes; put large data behind a ref")],
         )
-    check_ref(envelope.input_ref.uri, policy, "/input_ref/uri")
-    check_ref(envelope.output_ref.uri, policy, "/output_ref/uri")
+    check_refs(envelope.input_ref.uri, envelope.output_ref.uri, policy)
     if b"://" in payload:  # few payloads hold a uri, and the walk through one is long
         check_no_credentials(envelope.payload, "/payload")
     return envelope

@@ -97,7 +97,11 @@ def _table() -> tuple[ErrorInfo, ...]:
             meaning="The payload breaks the step's schema; the pointers say where.",
         ),
         _api(c.REF_INVALID, 422, "A ref is not well-formed, or names no artifact to read."),
-        _api(c.REF_FORBIDDEN, 403, "A ref breaks policy: scheme, place, or credentials inside."),
+        _api(
+            c.REF_FORBIDDEN,
+            403,
+            "A ref breaks policy: scheme, place, tenant, or credentials inside.",
+        ),
         _api(c.DOC_ID_REQUIRED, 422, "BURST spreads by document: name one in doc_id."),
         _api(c.MODE_FORBIDDEN, 403, "The tenant may not use this mode."),
         _api(c.IDEMPOTENCY_CONFLICT, 409, "The idempotency key was used with other content."),

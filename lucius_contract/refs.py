@@ -7,6 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
@@ -62,6 +63,12 @@ def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
     _check_place(parts.scheme, (parts.hostname or "").lower(), policy, pointer)
 
 
+def check_refs(input_uri: str, output_uri: str, policy: RefPolicy) -> None:
+    """Refuse the refs of a request as `check_ref` does, with pointers into the request."""
+    check_ref(input_uri, policy, "/input_ref/uri")
+    check_ref(output_uri, policy, "/output_ref/uri")
+
+
 def _check_place(scheme: str, place: str, policy: RefPolicy, pointer: str) -> None:
     if scheme == ARTIFACT:
         return
@@ -71,6 +78,7 @@ def _check_place(scheme: str, place: str, policy: RefPolicy, pointer: str) -> No
         raise _forbidden(pointer, f"{place!r} is a private address")
 
 
+@lru_cache(maxsize=4096)
 def tenant_folder(tenant_id: str) -> str:
     """The segment of a uri that is the folder of a tenant.
 

@@ -150,6 +150,7 @@ REDRIVE = Operation(
         E.JOB_NOT_FOUND,
         E.STATE_CONFLICT,
         E.REF_INVALID,
+        E.REF_FORBIDDEN,
         E.IDEMPOTENCY_CONFLICT,
         *_LIMITS,
     ),

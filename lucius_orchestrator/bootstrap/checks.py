@@ -13,6 +13,7 @@ from lucius_orchestrator.api.health import Check
 from lucius_orchestrator.bootstrap.artifact_checks import artifact_checks
 from lucius_orchestrator.bootstrap.bus import open_bus
 from lucius_orchestrator.bootstrap.parts import real_world
+from lucius_orchestrator.bootstrap.places import check_places
 from lucius_orchestrator.bootstrap.protocol_source import Found, copy_of, place_of, read_once
 from lucius_orchestrator.bootstrap.stores import ledger_file, open_ledger
 from lucius_orchestrator.bootstrap.temporal_checks import temporal_checks
@@ -83,6 +84,7 @@ async def diagnose(settings: Settings) -> list[Check]:
         await _ledger(settings),
         protocols,
         _keys(settings),
+        *([] if snapshot is None else [check_places(settings, snapshot)]),
         *await artifact_checks(settings),
         *await _bus(settings, snapshot),
         *await temporal_checks(settings),

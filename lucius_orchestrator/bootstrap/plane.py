@@ -21,10 +21,10 @@ from lucius_orchestrator.bootstrap.dev_server import ServerPlace
 from lucius_orchestrator.bootstrap.drivers import drivers_of, watchers_of
 from lucius_orchestrator.bootstrap.invoking import with_internal_api
 from lucius_orchestrator.bootstrap.parts import Part
+from lucius_orchestrator.bootstrap.places import plan_settings_of
 from lucius_orchestrator.bootstrap.process import Process, open_process
 from lucius_orchestrator.bootstrap.roles import ServeRole
 from lucius_orchestrator.bootstrap.webhooks import open_webhooks, policy_of
-from lucius_orchestrator.engine.planning import PlanSettings
 from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.settings import Settings
 
@@ -102,7 +102,7 @@ def _api_parts(process: Process, health: HealthParts) -> ApiParts:
     return ApiParts(
         **_members(_callback_parts(process, health)),
         registry=process.registry,
-        plan=PlanSettings(settings.workspace_root, settings.system, settings.engine),
+        plan=plan_settings_of(settings),
         refs=settings.refs,
         check_webhooks=policy_of(settings).check,
         steering=Steering(process.engine, process.commander),

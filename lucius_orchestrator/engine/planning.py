@@ -9,6 +9,13 @@ from typing import Any, NamedTuple
 from lucius_contract.canonical import idempotency_hash, pointer_to
 from lucius_contract.envelope import Envelope
 from lucius_contract.errors import ContractError, ErrorCode, Problem
+from lucius_contract.places import (
+    HTTPS,
+    STORAGE_SCHEMES,
+    Reach,
+    TenantPlaces,
+    workspace_of,
+)
 from lucius_contract.refs import tenant_folder
 from lucius_contract.routing import Mode, Route, resolve_mode, route
 from lucius_orchestrator.domain.aggregate import Engine, JsonObject
@@ -23,15 +30,21 @@ from lucius_orchestrator.ports.registry import (
     TenantConfig,
 )
 
+_ANY_INPUT = Reach(schemes=STORAGE_SCHEMES | {HTTPS})
+_ANY_OUTPUT = Reach(schemes=STORAGE_SCHEMES)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Where jobs have their folders, `<workspace_root>/<system>/<tenant>/<jobId>/`, and who drives
-    them."""
+    """Where jobs have their folders, `<workspace_root>/<system>/<tenant>/<jobId>/`, who drives
+    them, and what their refs may name besides the places of their tenants: the defaults let
+    everybody name all but the workspace."""
 
     workspace_root: str
     system: str = "lucius"
     engine: Engine = Engine.LEDGER
+    inputs: Reach = _ANY_INPUT
+    outputs: Reach = _ANY_OUTPUT
 
 
 class Request(NamedTuple):
@@ -95,13 +108,14 @@ def plan_request(
 
     `correlation_id` and `traceparent` count where the request names none.
     """
+    input_ref, output_ref = envelope.input_ref.to_json(), envelope.output_ref.to_json()
+    check_places(envelope.tenant_id, input_ref, output_ref, snapshot, settings)
     protocol = _protocol_of(envelope, snapshot)
     steps = _steps(envelope.payload, protocol)
     tenant = snapshot.tenant(envelope.tenant_id)
     decision = resolve_mode(
         envelope.requested_mode, tenant.mode, snapshot.defaults.mode, tenant.allowed_modes
     )
-    input_ref, output_ref = envelope.input_ref.to_json(), envelope.output_ref.to_json()
     content_hash = idempotency_hash(
         {
             "tenant_id": envelope.tenant_id,
@@ -134,6 +148,30 @@ def plan_request(
         engine=settings.engine,
         sla=snapshot.defaults.job_sla,
     )
+
+
+def check_places(
+    tenant_id: str,
+    input_ref: JsonObject,
+    output_ref: JsonObject,
+    snapshot: Snapshot,
+    settings: PlanSettings,
+) -> None:
+    """Refuse refs that are not the tenant's to name (REF_FORBIDDEN)."""
+    tenant, defaults = snapshot.tenant(tenant_id), snapshot.defaults
+    workspace = workspace_of(settings.workspace_root, settings.system)
+    folder = tenant_folder(tenant_id)
+    readable = defaults.input_places + tenant.input_places
+    publishable = defaults.output_places + tenant.output_places
+    inputs = TenantPlaces(workspace, folder, readable, settings.inputs, is_input=True)
+    outputs = TenantPlaces(workspace, folder, publishable, settings.outputs, is_input=False)
+    found = {
+        "/input_ref/uri": inputs.problem(input_ref["uri"]),
+        "/output_ref/uri": outputs.problem(output_ref["uri"]),
+    }
+    problems = [Problem(pointer, problem) for pointer, problem in found.items() if problem]
+    if problems:
+        raise ContractError(ErrorCode.REF_FORBIDDEN, "a ref is not the tenant's to name", problems)
 
 
 def _protocol_of(envelope: Envelope, snapshot: Snapshot) -> ProtocolDefinition:

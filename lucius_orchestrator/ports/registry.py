@@ -49,22 +49,26 @@ class ProtocolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TenantConfig:
-    """What is set for one tenant; None: the default counts."""
+    """What is set for one tenant; None: the default counts. Places are added to the default's."""
 
     mode: Mode | None = None
     allowed_modes: frozenset[Mode] | None = None
     max_inflight: int | None = None
+    input_places: tuple[str, ...] = ()
+    output_places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalConfig:
-    """What counts where a tenant sets nothing."""
+    """What counts where a tenant sets nothing; places are every tenant's, in their normal form."""
 
     mode: Mode = Mode.DEFAULT
     max_inflight: int | None = None
     max_inflight_per_tenant: int | None = None
     max_inflight_per_mode: Mapping[Mode, int] = field(default_factory=dict)
     job_sla: timedelta = timeouts.JOB_SLA
+    input_places: tuple[str, ...] = ()
+    output_places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,23 @@ What they refuse is never shown again: people put credentials into addresses.
 
 import re
 from collections.abc import Iterable
+from os.path import abspath
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from lucius_azure.table_names import physical_name
 from lucius_contract.errors import ContractError
-from lucius_contract.refs import LOCAL_SCHEMES, RefPolicy, check_ref
+from lucius_contract.places import READABLE_SCHEMES, TENANT, normalised, read_prefix
+from lucius_contract.refs import ARTIFACT, LOCAL_SCHEMES, RefPolicy, check_ref
 from lucius_settings.hosts import HOST, address_of, is_loopback
-from lucius_settings.kinds import Kind, Refused, must, set_of
+from lucius_settings.kinds import Kind, Refused, entries, must, set_of
 from lucius_settings.secret import Secret
 
 _PLACE = re.compile(r"\.?[a-z0-9$_][a-z0-9$._-]{0,251}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SCHEMES = sorted(LOCAL_SCHEMES)
+_ROOT_SCHEMES = sorted(LOCAL_SCHEMES - {ARTIFACT})
+_EVERYTHING = "file:///"
 _ROOTS = RefPolicy(schemes=LOCAL_SCHEMES, allow_private_addresses=True)
 
 
@@ -99,7 +105,8 @@ TABLE_NAME = Kind(
 def _read_root(text: str) -> str:
     try:
         check_ref(text, _ROOTS, "")
-    except ContractError as error:
+        normalised(text)
+    except (ContractError, ValueError) as error:
         raise Refused(f"cannot be used; must be {ROOT_URI.rule}") from error
     if not urlsplit(text).path.strip("/") and text.startswith("file:"):
         raise Refused(f"names no folder; must be {ROOT_URI.rule}")
@@ -110,8 +117,35 @@ def _read_root(text: str) -> str:
 
 ROOT_URI = Kind(
     "a uri of a folder, as file:///srv/lucius or az://container/folder, without credentials,"
-    f" '..', query and fragment; its scheme is one of {', '.join(_SCHEMES)}",
+    f" '..', query and fragment; its scheme is one of {', '.join(_ROOT_SCHEMES)}",
     _read_root,
+)
+
+
+def _read_folders(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_folder(entry) for entry in entries(text, FOLDERS.rule)))
+
+
+def _folder(entry: str) -> str:
+    """The uri of a folder in its normal form, with a slash at its end."""
+    local = entry.replace("file://localhost/", "file:///", 1)
+    uri = local if _SCHEME.match(local) else Path(abspath(local)).as_uri()
+    if uri == _EVERYTHING:
+        return uri
+    try:
+        prefix = read_prefix(f"{uri.rstrip('/')}/", READABLE_SCHEMES - {ARTIFACT})
+    except ValueError as error:
+        raise Refused(f"has an entry that {error}; must be {FOLDERS.rule}") from error
+    if TENANT in prefix:
+        raise Refused(f"has an entry with {TENANT}; must be {FOLDERS.rule}")
+    return prefix
+
+
+FOLDERS = Kind(
+    "a comma list of folders, as paths or as uris like file:///srv/in and az://container/folder",
+    _read_folders,
+    ",".join,
+    empty=(),
 )
 
 

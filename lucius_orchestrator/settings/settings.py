@@ -104,6 +104,8 @@ class Settings:
     workspace_root: str
     workspace_retention: timedelta
     refs: RefPolicy
+    input_roots: tuple[str, ...]
+    output_roots: tuple[str, ...]
     artifacts: ArtifactSettings
     webhook_hosts: frozenset[str]
     webhook_keys: tuple[Secret, ...]

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from lucius_contract import timeouts
-from lucius_orchestrator.settings.addresses import ROOT_URI, places, schemes
+from lucius_orchestrator.settings.addresses import FOLDERS, ROOT_URI, places, schemes
 from lucius_settings.info import SettingInfo
 from lucius_settings.kinds import (
     PATH,
@@ -66,8 +66,26 @@ PLACES = (
         "refs.places",
         places("hosts, .domains, containers or buckets", None),
         None,
-        "What the refs of a request may name.",
+        "What the refs of a request may name, whatever the places of its tenant are.",
         unset="any",
+    ),
+    SettingInfo(
+        "LUCIUS_INPUT_ROOTS",
+        "input_roots",
+        FOLDERS,
+        None,
+        "With auth off: folders that inputs may name besides the data folder. Services have a"
+        " variable of this name, with what they read.",
+        unset="any folder",
+    ),
+    SettingInfo(
+        "LUCIUS_OUTPUT_ROOTS",
+        "output_roots",
+        FOLDERS,
+        None,
+        "With auth off: folders that outputs may name besides the data folder. Services have a"
+        " variable of this name, with what they publish to.",
+        unset="any container and bucket, no other folder of this machine",
     ),
     SettingInfo(
         "LUCIUS_ALLOW_PRIVATE_ADDRESSES",

@@ -201,11 +201,29 @@ def test_burst_needs_a_document() -> None:
     assert refusal(mode="BURST").code is ErrorCode.DOC_ID_REQUIRED
 
 
+def test_a_tenant_names_its_own_places_and_those_of_all() -> None:
+    defaults = GlobalConfig(input_places=("az://inbox/{tenant}/",), output_places=("az://out/",))
+    tenant = TenantConfig(input_places=("az://scans/",), output_places=("az://results/",))
+    snapshot = configured(tenant, defaults)
+    for read in ("az://inbox/acme/a", "az://scans/a"):
+        for published in ("az://out/a", "az://results/a"):
+            refs = {"input_ref": {"uri": read}, "output_ref": {"uri": published}}
+            assert plan(snapshot, **refs).input_ref == refs["input_ref"]
+
+
+def test_all_refs_that_are_not_the_tenants_are_pointed_at() -> None:
+    error = refusal(
+        configured(TenantConfig(input_places=("az://in/",), output_places=("az://out/",)))
+    )
+    assert error.code is ErrorCode.REF_FORBIDDEN
+    assert [problem.pointer for problem in error.problems] == ["/input_ref/uri", "/output_ref/uri"]
+
+
 def test_limits_are_the_tenants_the_totals_and_the_modes() -> None:
     defaults = GlobalConfig(
         max_inflight=100, max_inflight_per_tenant=10, max_inflight_per_mode={Mode.BURST: 5}
     )
-    assert plan().limits == Limits()
+    assert plan(configured()).limits == Limits()
     assert plan(configured(None, defaults)).limits == Limits(10, 100, None)
     closed = configured(TenantConfig(max_inflight=0), defaults)
     assert plan(closed, mode="BURST", doc_id="d").limits == Limits(0, 100, 5)

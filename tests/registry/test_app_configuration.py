@@ -73,6 +73,7 @@ async def test_the_shipped_protocols_are_the_same_from_there(double: AppConfigur
     double.page_size = 2
     for path in (SHIPPED / "protocols").iterdir():
         double.put(f"lucius:protocols:{path.stem}", path.read_text())
+    double.put("lucius:defaults", (SHIPPED / "defaults.yaml").read_text())
     async with loaded(double) as registry:
         assert registry.snapshot() == YamlRegistry(None).load()
 

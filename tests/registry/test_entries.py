@@ -72,12 +72,16 @@ def test_tenants_stand_together_or_below_keys_of_their_own() -> None:
     snapshot = read(
         GOOD,
         Entry("lucius:tenants", "50% off: {max_inflight: 1}", None),
-        Entry("lucius:tenants:acme", '{"mode": "BURST"}', JSON),
+        Entry(
+            "lucius:tenants:acme",
+            '{"mode": "BURST", "input_places": ["az://scans/{tenant}/"]}',
+            JSON,
+        ),
         Entry("lucius:tenants:a:b*,\\ é", "max_inflight: 3", None),
     )
     assert snapshot.tenants == {
         "50% off": TenantConfig(max_inflight=1),
-        "acme": TenantConfig(mode=Mode.BURST),
+        "acme": TenantConfig(mode=Mode.BURST, input_places=("az://scans/{tenant}/",)),
         "a:b*,\\ é": TenantConfig(max_inflight=3),
     }
 

@@ -144,23 +144,37 @@ async def test_defaults_and_tenants_are_read(place: Place) -> None:
             max_inflight_per_tenant: 10
             max_inflight_per_mode: {SAFE: 60, BURST: 0}
             job_sla: 2d
+            input_places: ["az://inbox/{tenant}/", "https://Files.Example/in/"]
+            output_places: []
         """,
         tenants="""
-            acme: {mode: SAFE, allowed_modes: [SAFE, BURST], max_inflight: 3}
+            acme:
+              mode: SAFE
+              allowed_modes: [SAFE, BURST]
+              max_inflight: 3
+              input_places: []
+              output_places: ["s3://out/%61cme/"]
             empty: {}
         """,
     )
     snapshot = (await place.load()).snapshot()
     assert snapshot.defaults == GlobalConfig(
-        Mode.BURST, 100, 10, {Mode.DEFAULT: 60, Mode.BURST: 0}, timedelta(days=2)
+        Mode.BURST,
+        100,
+        10,
+        {Mode.DEFAULT: 60, Mode.BURST: 0},
+        timedelta(days=2),
+        input_places=("az://inbox/{tenant}/", "https://files.example/in/"),
     )
     both = frozenset({Mode.DEFAULT, Mode.BURST})
-    assert snapshot.tenant("acme") == TenantConfig(Mode.DEFAULT, both, 3)
+    assert snapshot.tenant("acme") == TenantConfig(
+        Mode.DEFAULT, both, 3, output_places=("s3://out/acme/",)
+    )
     assert snapshot.tenant("empty") == snapshot.tenant("nobody") == TenantConfig()
 
 
 async def test_what_is_not_said_has_its_default(place: Place) -> None:
-    place.put(a=PROTOCOL)
+    place.put(a=PROTOCOL, defaults="")
     snapshot = (await place.load()).snapshot()
     assert (snapshot.defaults, snapshot.tenants) == (GlobalConfig(), {})
     assert set(snapshot.protocols) == {"translate"}

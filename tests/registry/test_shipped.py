@@ -1,11 +1,13 @@
 """What is shipped: six protocols that share their schemas, and examples of the other files."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lucius_contract import timeouts
+from lucius_contract.routing import Mode
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.adapters.registry.sources import SHIPPED
 from lucius_orchestrator.domain.aggregate import StepPolicy
@@ -46,20 +48,29 @@ def test_every_step_has_the_default_policy_and_the_service_of_its_name() -> None
         assert step.service == step.payload_key
 
 
-def test_the_examples_set_nothing_unusual() -> None:
-    assert SNAPSHOT.defaults == GlobalConfig(job_sla=timeouts.JOB_SLA)
+def test_only_jobs_in_flight_are_limited_and_no_tenant_has_a_place() -> None:
+    assert SNAPSHOT.defaults == GlobalConfig(
+        max_inflight=10_000, max_inflight_per_tenant=1_000, job_sla=timeouts.JOB_SLA
+    )
     assert SNAPSHOT.tenants == {}
+
+
+_MEMBER_OR_ITEM = re.compile(r"(# )?( *[a-zA-Z_]+:( .*)?| +- .*)")
 
 
 def test_the_commented_examples_are_right(tmp_path: Path) -> None:
     for name in ("defaults.yaml", "tenants.yaml"):
         lines = (SHIPPED / name).read_text().splitlines()
-        example = [line.removeprefix("# ") for line in lines if not line.endswith(("set.", "."))]
-        text = "\n".join(line for line in example if ":" in line and "example:" not in line)
-        (tmp_path / name).write_text(text)
+        example = [line.removeprefix("# ") for line in lines if _MEMBER_OR_ITEM.fullmatch(line)]
+        (tmp_path / name).write_text("\n".join(example))
     snapshot = YamlRegistry(tmp_path).load()
-    assert snapshot.defaults.max_inflight_per_tenant == 500
-    assert snapshot.tenant("acme").max_inflight == 2000
+    assert snapshot.defaults.max_inflight_per_mode == {Mode.DEFAULT: 8000, Mode.BURST: 4000}
+    assert snapshot.defaults.input_places == ("az://inbox/{tenant}/",)
+    assert snapshot.defaults.output_places == ("az://outbox/{tenant}/",)
+    acme = snapshot.tenant("acme")
+    assert acme.max_inflight == 2000
+    assert acme.input_places == ("az://scans-of-acme/",)
+    assert acme.output_places == ("s3://acme-results/2026/",)
 
 
 @pytest.mark.parametrize(

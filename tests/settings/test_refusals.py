@@ -32,6 +32,15 @@ SWITCH = ("yes", "true", "1", "on off")
 TABLE = ("ab", "1abc", "tables", "-_-", "x" * 64)
 CHOICE = ("other", "sqlite,postgres")
 PLACES = ("https://files.example", "files.example:443", "a/b", "*", "a,,b", ",", "user@host", "a b")
+FOLDERS = (
+    "a,,b",
+    ",",
+    "ftp://a",
+    "az://inbox/{tenant}",
+    "az://in/../out",
+    "az://a/%2f",
+    "az://b?x",
+)
 URLS = (
     "files.example",
     "ftp://files.example",
@@ -122,6 +131,8 @@ WRONG: dict[str, tuple[str, ...]] = {
     "LUCIUS_ARTIFACTS_POLICY_URL": (*URLS, "http://policy.example"),
     "LUCIUS_REF_SCHEMES": ("http", "https,ftp", "https,,az", ","),
     "LUCIUS_REF_PLACES": PLACES,
+    "LUCIUS_INPUT_ROOTS": FOLDERS,
+    "LUCIUS_OUTPUT_ROOTS": FOLDERS,
     "LUCIUS_ALLOW_PRIVATE_ADDRESSES": SWITCH,
     "LUCIUS_WEBHOOK_HOSTS": PLACES,
     "LUCIUS_WEBHOOK_KEYS": ("short", f"{KEY},short", ",", f"{KEY},{KEY},{KEY}"),

@@ -76,6 +76,8 @@ def test_nothing_set_is_one_machine_for_itself(
         workspace_root=f"{tmp_path.as_uri()}/.lucius/workspace",
         workspace_retention=timedelta(days=30),
         refs=RefPolicy(schemes=LOCAL_SCHEMES),
+        input_roots=(),
+        output_roots=(),
         artifacts=ArtifactSettings(
             store=ArtifactStore.FILES,
             connection=None,
@@ -188,6 +190,11 @@ GIVEN: dict[str, tuple[str, object]] = {
         "Files.example,.below.example,$web,10.0.0.1,::1",
         frozenset({"files.example", ".below.example", "$web", "10.0.0.1", "::1"}),
     ),
+    "LUCIUS_INPUT_ROOTS": (
+        "/in,file://localhost/also, az://inputs/a%20b,/in/",
+        ("file:///in/", "file:///also/", "az://inputs/a%20b/"),
+    ),
+    "LUCIUS_OUTPUT_ROOTS": ("s3://answers/2026/,/", ("s3://answers/2026/", "file:///")),
     "LUCIUS_ALLOW_PRIVATE_ADDRESSES": ("on", True),
     "LUCIUS_WEBHOOK_HOSTS": ("hooks.example", frozenset({"hooks.example"})),
     "LUCIUS_WEBHOOK_KEYS": (KEY, (Secret(KEY),)),

@@ -4,12 +4,15 @@ A file that holds nothing, or comments only, sets nothing.
 """
 
 from lucius_contract.envelope import TENANT_ID_LIMIT
+from lucius_contract.places import PUBLISHABLE_SCHEMES, READABLE_SCHEMES, read_prefix
+from lucius_contract.refs import ARTIFACT
 from lucius_contract.routing import MODE_SPELLINGS, Mode
 from lucius_orchestrator.adapters.registry.document import Document
 from lucius_orchestrator.adapters.registry.members import (
     Field,
     Fields,
     Member,
+    Read,
     duration,
     list_of,
     mode,
@@ -18,6 +21,7 @@ from lucius_orchestrator.adapters.registry.members import (
 )
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 
+_MOST_PLACES = 100
 _PER_MODE: Fields = {spelling: Field(whole(0)) for spelling in MODE_SPELLINGS}
 
 
@@ -35,17 +39,37 @@ def _modes(member: Member) -> frozenset[Mode]:
     return frozenset(list_of(mode, 1, len(MODE_SPELLINGS))(member) or ())
 
 
+def _place(schemes: frozenset[str]) -> Read:
+    def read(member: Member) -> str | None:
+        if not isinstance(member.value, str):
+            member.must("a prefix of uris, as az://inbox/{tenant}/")
+            return None
+        try:
+            return read_prefix(member.value, schemes)
+        except ValueError as error:
+            member.refuse(str(error))
+            return None
+
+    return read
+
+
+_PLACES: Fields = {
+    "input_places": Field(list_of(_place(READABLE_SCHEMES - {ARTIFACT}), 0, _MOST_PLACES)),
+    "output_places": Field(list_of(_place(PUBLISHABLE_SCHEMES - {ARTIFACT}), 0, _MOST_PLACES)),
+}
 DEFAULTS: Fields = {
     "mode": Field(mode),
     "max_inflight": Field(whole(0)),
     "max_inflight_per_tenant": Field(whole(0)),
     "max_inflight_per_mode": Field(_per_mode),
     "job_sla": Field(duration),
+    **_PLACES,
 }
 TENANT: Fields = {
     "mode": Field(mode),
     "allowed_modes": Field(_modes),
     "max_inflight": Field(whole(0)),
+    **_PLACES,
 }
 
 

@@ -1,0 +1,1 @@
+"""Attacks that once succeeded, and their neighbours, each of which must fail."""
