@@ -4,12 +4,11 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
 import pytest
 
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import Input, PriorArtifact
-from lucius_sdk.workspace_io.remote import HttpReader
+from lucius_sdk.workspace_io.remote import HttpLimits, HttpReader
 from tests.runner.deadlines import DEADLINE
 from tests.sdk.workspace_io.stage import artifact_of, raises
 
@@ -71,7 +70,7 @@ def url(server: Server) -> Callable[[str], str]:
 
 @pytest.fixture
 def reader() -> Iterator[HttpReader]:
-    reader = HttpReader(httpx.Timeout(DEADLINE))
+    reader = HttpReader(allow_private=True, limits=HttpLimits(DEADLINE, DEADLINE, DEADLINE))
     yield reader
     reader.close()
 
@@ -126,7 +125,8 @@ def test_a_connection_that_breaks_is_a_passing_fault(
 
 
 def test_a_server_that_hangs_is_a_passing_fault(url: Callable[[str], str]) -> None:
-    reader = HttpReader(httpx.Timeout(DEADLINE, read=0.05))
+    limits = HttpLimits(connect=DEADLINE, silence=0.05)
+    reader = HttpReader(allow_private=True, limits=limits)
     with raises(ErrorCode.TIMEOUT):
         Input(reader, url("hang")).open()
     reader.close()
