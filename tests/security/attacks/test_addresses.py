@@ -237,10 +237,10 @@ def test_a_service_reads_nothing_of_its_own_machine(uri: str) -> None:
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "ALL_PROXY"])
 def test_no_proxy_resolves_a_name_again(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://10.0.0.1:3128")
-    network = Network()
+    network, resolver = Network(), Resolver([PUBLIC])
     with raises(ErrorCode.STORAGE_UNAVAILABLE):
-        HttpReader(resolve=Resolver([PUBLIC]), network=network).open_read("https://a.example/")
-    assert network.asked == [PUBLIC]
+        HttpReader(resolve=resolver, network=network).open_read("https://a.example/")
+    assert (resolver.asked, network.asked) == (["a.example"], [PUBLIC])
 
 
 class OneIsPublic(WebhookPolicy):
