@@ -3,7 +3,6 @@
 A ref is `{"uri": …}`. It never carries a credential: services reach storage with their own.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +12,11 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from lucius_contract.canonical import walk
 from lucius_contract.errors import ContractError, ErrorCode, Problem
+from lucius_contract.hosts import host_in, host_problem
 
 ARTIFACT = "artifact"
-REMOTE_SCHEMES = frozenset({"https", "az", "s3", ARTIFACT})
+HTTPS = "https"
+REMOTE_SCHEMES = frozenset({HTTPS, "az", "s3", ARTIFACT})
 LOCAL_SCHEMES = REMOTE_SCHEMES | {"file"}
 URI_LIMIT = 2048
 
@@ -60,7 +61,10 @@ def check_ref(uri: str, policy: RefPolicy, pointer: str) -> None:
         )
     if parts.scheme == "file":
         return
-    _check_place(parts.scheme, (parts.hostname or "").lower(), policy, pointer)
+    place = host_in(uri) if parts.scheme == HTTPS else (parts.hostname or "").lower()
+    if place is None:
+        raise _invalid(pointer, "names no host that is written in letters, digits, dots and dashes")
+    _check_place(parts.scheme, place, policy, pointer)
 
 
 def check_refs(input_uri: str, output_uri: str, policy: RefPolicy) -> None:
@@ -74,8 +78,10 @@ def _check_place(scheme: str, place: str, policy: RefPolicy, pointer: str) -> No
         return
     if policy.places is not None and not _within(place, policy.places):
         raise _forbidden(pointer, f"{place!r} is not on the list of allowed places")
-    if not policy.allow_private_addresses and is_private_address(place):
-        raise _forbidden(pointer, f"{place!r} is a private address")
+    if scheme == HTTPS:
+        problem = host_problem(place, allow_private=policy.allow_private_addresses)
+        if problem is not None:
+            raise _forbidden(pointer, f"the host {place!r} {problem}")
 
 
 @lru_cache(maxsize=4096)
@@ -98,18 +104,6 @@ def check_no_credentials(value: Any, pointer: str) -> None:
     found = list(_credentials(value, pointer))
     if found:
         raise ContractError(ErrorCode.REF_FORBIDDEN, "a credential is inside the payload", found)
-
-
-def is_private_address(host: str) -> bool:
-    """Whether a host is this machine or a literal address that is not public."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    if not (host[-1:].isdigit() or ":" in host):
-        return False  # a name: an address ends with a digit or has colons
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return False
 
 
 def _split(uri: str, pointer: str) -> SplitResult:

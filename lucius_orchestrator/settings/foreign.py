@@ -22,6 +22,7 @@ def _elsewhere(variable: str, meaning: str, secret: bool = False) -> SettingInfo
 ELSEWHERE = (
     _elsewhere("LUCIUS_SERVICE", "Of a service: its name."),
     _elsewhere("LUCIUS_LANES", "Of a service: the lanes that it serves."),
+    _elsewhere("LUCIUS_HTTPS_MAX_BYTES", "Of a service: the most that it reads of a document."),
     _elsewhere("LUCIUS_DEDUP_STORE", "Of a service: where it remembers what it has done."),
     _elsewhere(
         "LUCIUS_BLOB_CONNECTION", "Of a service: the account whose blobs it uses.", secret=True

@@ -92,7 +92,8 @@ PLACES = (
         "refs.allow_private_addresses",
         SWITCH,
         "off",
-        "Whether the refs of a request may name addresses that are not public.",
+        "Whether the refs of a request may name addresses that are not public. Services that read"
+        " them need it too.",
     ),
 )
 LIMITS = (

@@ -1,26 +1,20 @@
 """Which addresses may be told about jobs.
 
-The control plane stands where others cannot reach, so an address that a client names is looked at
-twice: its text when the job is submitted and again before each try, and what its name resolves to
-when a connection is made.
+The control plane stands where others cannot reach, so an address that a client names is checked
+twice, by the policy of `lucius_contract.hosts`: its text when the job is submitted and again before
+each try, and what its name resolves to when a connection is made.
 """
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lucius_contract.errors import ContractError, ErrorCode, Problem
-from lucius_contract.refs import check_no_credentials, is_private_address
+from lucius_contract.hosts import host_in, host_problem, is_public
+from lucius_contract.refs import check_no_credentials
 
-# So narrow that no two parsers can read two different hosts in one address.
-_HTTPS = re.compile(
-    r"https://(?P<host>[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(?P<rest>[/?#].*)?"
-)
 _UNPRINTABLE = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
 _USER = re.compile(r"https://[^/?#]*@")
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +45,10 @@ class WebhookPolicy:
             return "holds white space, backslashes or control characters; percent-encode them"
         if _USER.match(url) or _holds_a_credential(url):
             return "carries a credential; webhooks are signed instead"
-        parts = _HTTPS.fullmatch(url)
-        if parts is None:
+        host = host_in(url)
+        if host is None:
             return "names no host that is written in letters, digits, dots and dashes"
-        return self._problem_of_host(parts["host"].strip("[]").lower())
+        return self._problem_of_host(host)
 
     def allows_address(self, address: str) -> bool:
         """Whether a connection may go to this IP address."""
@@ -63,46 +57,14 @@ class WebhookPolicy:
     def _problem_of_host(self, host: str) -> str | None:
         if not self._lists(host):
             return f"its host {host!r} is not on the list of those that may be told"
-        if not self.allow_private and _is_private(host):
-            return f"its host {host!r} is a private address"
-        return None
+        problem = host_problem(host, allow_private=self.allow_private)
+        return None if problem is None else f"its host {host!r} {problem}"
 
     def _lists(self, host: str) -> bool:
         allowed = {entry.lower() for entry in self.hosts}
         return host in allowed or any(
             entry.startswith(".") and host.endswith(entry) for entry in allowed
         )
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address is one of the open internet. One that stands for an IPv4 address is
-    judged by that; tunnels, whose other end nobody knows, are not public."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = _inner(found)
-        if inner is None:
-            tunnels = found.sixtofour or found.teredo
-            return found.is_global and found in _UNICAST and not tunnels
-        found = inner
-    return found.is_global and not found.is_multicast
-
-
-def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped
-
-
-def _is_private(host: str) -> bool:
-    """What can be told from the text; a name is resolved later."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return is_private_address(host)
-    return not is_public(host)
 
 
 def _holds_a_credential(url: str) -> bool:

@@ -92,7 +92,8 @@ class WebhookSender:
             timeout=aiohttp.ClientTimeout(total=self._timeout.total_seconds()),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,  # a small answer could become a large one
-            headers={"User-Agent": "lucius"},
+            trust_env=False,  # a proxy would resolve the name again, unchecked
+            headers={"User-Agent": "lucius", "Accept-Encoding": "identity"},
         )
         return self
 

@@ -41,14 +41,17 @@ def read_target(address: str) -> Target:
         raise ValueError("the callback address holds a user; the directive's token is for that")
     origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
     host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
-    return Target(url, origin, Route(url.scheme == "https", host, port, _proxy(url, port)))
+    return Target(
+        url, origin, Route(url.scheme == "https", host, port, proxy_for(url.scheme, url.host, port))
+    )
 
 
-def _proxy(url: httpx.URL, port: int) -> str | None:
-    if _is_loopback(url.host) or proxy_bypass(f"{url.host}:{port}"):
+def proxy_for(scheme: str, host: str, port: int) -> str | None:
+    """Return the proxy that the environment names; None on the way to this machine itself."""
+    if _is_loopback(host) or proxy_bypass(f"{host}:{port}"):
         return None
     proxies = getproxies()
-    return proxies.get(url.scheme) or proxies.get("all")
+    return proxies.get(scheme) or proxies.get("all")
 
 
 def _is_loopback(host: str) -> bool:

@@ -113,8 +113,14 @@ async def _open(
     stack.push_async_callback(tracing.shutdown)
     blobs, tables = settings.blobs, settings.tables
     artifacts = open_catalogues(settings.artifacts_url, settings.artifacts_key)
-    roots = settings.workspace_root, settings.input_roots
-    storages = open_storages(*roots, blobs, artifacts)
+    storages = open_storages(
+        settings.workspace_root,
+        settings.input_roots,
+        blobs,
+        artifacts,
+        allow_private_addresses=settings.allow_private_addresses,
+        https_max_bytes=settings.https_max_bytes,
+    )
     stack.callback(storages.close)
     store = open_store(settings.dedup_store.reveal(), tables=tables, blobs=blobs)
     stack.push_async_callback(store.close)

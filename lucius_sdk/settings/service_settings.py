@@ -25,6 +25,8 @@ class ServiceSettings:
     lanes: tuple[int, ...]
     workspace_root: str
     input_roots: tuple[str, ...]
+    allow_private_addresses: bool
+    https_max_bytes: int
     dedup_store: Secret
     table_connection: Secret | None
     table_endpoint: str | None

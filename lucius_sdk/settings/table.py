@@ -9,7 +9,7 @@ from lucius_sdk.settings.orchestrator import OF_THE_ORCHESTRATOR
 from lucius_settings.connections import CONNECTION, NAMESPACE
 from lucius_settings.hosts import HOST
 from lucius_settings.info import SettingInfo
-from lucius_settings.kinds import in_seconds, one_of, seconds, whole
+from lucius_settings.kinds import SWITCH, in_seconds, one_of, seconds, whole
 from lucius_settings.storage_accounts import storage_connection, storage_endpoint
 
 _HOUR = timedelta(hours=1)
@@ -64,6 +64,21 @@ _PLACES = (
         FOLDERS,
         None,
         "Folders from which `file` and `az` refs may be read besides the workspace.",
+    ),
+    SettingInfo(
+        "LUCIUS_ALLOW_PRIVATE_ADDRESSES",
+        "allow_private_addresses",
+        SWITCH,
+        "off",
+        "Whether `https` refs may lead to addresses that are not public, `http` refs to this"
+        " machine, and both through the proxies of the environment.",
+    ),
+    SettingInfo(
+        "LUCIUS_HTTPS_MAX_BYTES",
+        "https_max_bytes",
+        whole(1, 2**40),
+        str(2**30),
+        "The most bytes that are read of one `https` ref.",
     ),
     SettingInfo(
         "LUCIUS_DEDUP_STORE",

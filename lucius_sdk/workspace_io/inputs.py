@@ -104,11 +104,11 @@ class PriorArtifacts(Mapping[str, list[PriorArtifact]]):
 def _read_all(stream: BinaryIO, limit: int | None, name: str) -> bytes:
     if limit is None:
         return stream.read()
-    content = bytearray()
-    while piece := stream.read(min(CHUNK, limit + 1 - len(content))):
-        content += piece
-    _check_size(len(content), limit, name)
-    return bytes(content)
+    content = io.BytesIO()  # gives its bytes away without another copy
+    while piece := stream.read(min(CHUNK, limit + 1 - content.tell())):
+        content.write(piece)
+    _check_size(content.tell(), limit, name)
+    return content.getvalue()
 
 
 def _check_size(size: int, limit: int | None, name: str) -> None:

@@ -25,18 +25,23 @@ def open_storages(
     input_roots: Sequence[str] = (),
     blobs: "StorageAccount | None" = None,
     catalogues: Catalogues | None = None,
+    *,
+    allow_private_addresses: bool = False,
+    https_max_bytes: int = 2**30,
 ) -> Storages:
     """Roots are folders: paths, file uris, or az uris of the account `blobs`. ValueError for
-    anything else. `catalogues` are those of `open_catalogues`.
+    anything else. `catalogues` are those of `open_catalogues`. The last two are about `https` refs.
 
     The workspace's root is made if it is missing; one that goes missing later is a fault of
     storage, and is not made again.
     """
-    from lucius_sdk.workspace_io.remote import HttpReader  # with httpx, only where it is used
+    # With httpx, only where it is used.
+    from lucius_sdk.workspace_io.remote import HttpLimits, HttpReader
 
+    limits = HttpLimits(size=https_max_bytes)
     local = [_folder(root) for root in input_roots if not _is_of_blobs(root)]
     remote = [root for root in input_roots if _is_of_blobs(root)]
-    readers: list[Reader] = [HttpReader()]
+    readers: list[Reader] = [HttpReader(allow_private=allow_private_addresses, limits=limits)]
     workspace: LocalStorage | BlobStorage
     if _is_of_blobs(workspace_root):
         workspace = _blob_storage(workspace_root, remote, blobs)

@@ -30,6 +30,8 @@ pieces = st.sampled_from(
         "127.0.0.1",
         "localhost",
         "10.0.0",
+        "0x7f",
+        "x" * 64,
         "@",
         ":",
         "80",
@@ -44,6 +46,7 @@ pieces = st.sampled_from(
 uris = st.one_of(
     st.lists(pieces, max_size=9).map("".join),
     st.lists(pieces, max_size=6).map(lambda parts: "az://" + "".join(parts)),
+    st.lists(pieces, max_size=6).map(lambda parts: "https://" + "".join(parts)),
 )
 
 

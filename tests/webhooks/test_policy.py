@@ -4,9 +4,8 @@ import pytest
 
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_orchestrator.webhooks import WebhookPolicy
-from lucius_orchestrator.webhooks.policy import is_public
 
-LISTED = frozenset({"hooks.example", ".below.example", "Mixed.Example", "93.184.215.14"})
+LISTED = frozenset({"hooks.example", ".below.example", "Mixed.Example", "93.184.215.14", "127.1"})
 PRIVATE = frozenset({"localhost", "127.0.0.1", "::1", "10.0.0.7"})
 POLICY = WebhookPolicy(LISTED | PRIVATE)
 
@@ -61,6 +60,7 @@ def test_allowed(url: str) -> None:
         ("https://127.0.0.1/x", "private"),
         ("https://[::1]/x", "private"),
         ("https://10.0.0.7/x", "private"),
+        ("https://127.1/x", "another spelling of the address 127.0.0.1"),
     ],
 )
 def test_refused(url: str, reason: str) -> None:
@@ -87,28 +87,3 @@ def test_without_hosts_nobody_may_be_told() -> None:
     nobody.check([])
     with pytest.raises(ContractError, match="not on the list"):
         nobody.check(["https://hooks.example"])
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("93.184.215.14", "8.8.8.8", "2606:2800:21f:cb07::1", "::ffff:8.8.8.8"),
-        "64:ff9b::808:808",
-    ],
-)
-def test_public_addresses(address: str) -> None:
-    assert is_public(address)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.1"),
-        *("100.64.0.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
-        *("::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fec0::1", "ff02::1", "2001:db8::1"),
-        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1"),
-        *("2002:7f00:1::", "2002:808:808::", "2001:0:53aa::1", "hooks.example", ""),
-    ],
-)
-def test_other_addresses(address: str) -> None:
-    assert not is_public(address)

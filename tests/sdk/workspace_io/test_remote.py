@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
-import httpx
+import httpcore
 import pytest
 
 from lucius_contract.errors import ErrorCode
+from lucius_sdk.error_model import StepError
 from lucius_sdk.workspace_io import Input, PriorArtifact
-from lucius_sdk.workspace_io.remote import HttpReader
+from lucius_sdk.workspace_io.remote import HttpLimits, HttpReader, Resolve
 from tests.runner.deadlines import DEADLINE
 from tests.sdk.workspace_io.stage import artifact_of, raises
 
@@ -71,7 +73,7 @@ def url(server: Server) -> Callable[[str], str]:
 
 @pytest.fixture
 def reader() -> Iterator[HttpReader]:
-    reader = HttpReader(httpx.Timeout(DEADLINE))
+    reader = HttpReader(allow_private=True, limits=HttpLimits(DEADLINE, DEADLINE, DEADLINE))
     yield reader
     reader.close()
 
@@ -126,7 +128,8 @@ def test_a_connection_that_breaks_is_a_passing_fault(
 
 
 def test_a_server_that_hangs_is_a_passing_fault(url: Callable[[str], str]) -> None:
-    reader = HttpReader(httpx.Timeout(DEADLINE, read=0.05))
+    limits = HttpLimits(connect=DEADLINE, silence=0.05)
+    reader = HttpReader(allow_private=True, limits=limits)
     with raises(ErrorCode.TIMEOUT):
         Input(reader, url("hang")).open()
     reader.close()
@@ -164,6 +167,75 @@ def test_loopback_is_reached_without_a_proxy(
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert Input(reader, url("document")).read() == CONTENT
+
+
+class Proxies(httpcore.NetworkBackend):
+    """Takes what is said to a proxy, which then refuses."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.stream = httpcore.MockStream([b"HTTP/1.1 403 Forbidden\r\n\r\n"])
+
+    def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.NetworkStream:
+        self.asked.append((host, port))
+        return self.stream
+
+
+@pytest.mark.parametrize(("allow_private", "asked"), [(False, ("8.8.8.8", 443)), (True, None)])
+def test_a_proxy_is_used_where_any_address_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, allow_private: bool, asked: tuple[str, int] | None
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://me:pass@proxy.example:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    network = Proxies()
+    reader = HttpReader(
+        allow_private=allow_private,
+        resolve=lambda host, _: ["10.9.9.9" if host == "proxy.example" else "8.8.8.8"],
+        network=network,
+    )
+    with pytest.raises(StepError):
+        reader.open_read("https://files.example/a")
+    assert network.asked == [asked or ("10.9.9.9", 3128)]
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "what:hidden@proxy"])
+def test_a_proxy_that_cannot_be_used_is_a_passing_fault(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with raises(ErrorCode.STORAGE_UNAVAILABLE, "^(?!.*hidden).*proxy of the environment"):
+        HttpReader(allow_private=True).open_read("https://files.example/a")
+
+
+def unknown(host: str, port: int) -> list[str]:
+    raise OSError(f"{host}:{port} is unknown")
+
+
+@pytest.mark.parametrize("resolve", [unknown, lambda *_: []])
+def test_a_name_without_addresses_is_a_passing_fault(resolve: Resolve) -> None:
+    with raises(ErrorCode.STORAGE_UNAVAILABLE, "the name"):
+        HttpReader(resolve=resolve).open_read("https://files.example/a")
+
+
+def test_the_next_address_is_tried_where_one_refuses(server: Server) -> None:
+    found = ["127.0.0.2", "127.0.0.1"]  # the server listens at the second
+    reader = HttpReader(allow_private=True, resolve=lambda *_: found)
+    assert Input(reader, f"http://localhost:{server.server_port}/a").read() == CONTENT
+
+
+def test_no_more_than_a_few_addresses_are_tried() -> None:
+    asked: list[str] = []
+
+    class Refusing(httpcore.NetworkBackend):
+        def connect_tcp(self, host: str, *_: Any, **__: Any) -> httpcore.NetworkStream:
+            asked.append(host)
+            raise httpcore.ConnectTimeout
+
+    found = [f"8.8.8.{number}" for number in range(100)]
+    with raises(ErrorCode.TIMEOUT):
+        HttpReader(resolve=lambda *_: found, network=Refusing()).open_read("https://files.example/")
+    assert asked == found[:4]
 
 
 def test_a_reader_that_was_closed_opens_anew(reader: HttpReader, url: Callable[[str], str]) -> None:
