@@ -147,7 +147,13 @@ def _health(api: "Api") -> Iterator[Finding]:
     for check in checks:
         name, ok = check.get("name"), bool(check.get("ok"))
         if not ok or name in _TOLD:
-            yield Finding(f"server: {name}", ok, str(check.get("detail")))
+            detail = check.get("detail") or (
+                "ok"
+                if ok
+                else "not ready; its log says why, and a key with the role operate and"
+                " all tenants is told here (LUCIUS_API_KEY)"
+            )
+            yield Finding(f"server: {name}", ok, str(detail))
     if all(check.get("ok") for check in checks):
         ok = ready.status == _OK
         detail = "ready for work" if ok else f"not ready for work ({ready.status}): see its log"

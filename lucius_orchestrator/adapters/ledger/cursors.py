@@ -6,6 +6,8 @@ import json
 from datetime import datetime
 from typing import Any
 
+import pydantic_core
+
 from lucius_orchestrator.ports.ledger import InvalidCursor
 
 
@@ -45,7 +47,8 @@ def _encode(parts: list[str]) -> str:
 
 def _decode(kind: str, cursor: str, *types: type) -> list[Any]:
     try:
-        parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        # This parser ends at a depth of its own; that of the standard library at the stack's.
+        parts = pydantic_core.from_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error) as error:
         raise InvalidCursor("not a cursor of this list") from error
     if not isinstance(parts, list) or len(parts) != 1 + len(types) or parts[0] != kind:
