@@ -33,10 +33,16 @@ class Finding(NamedTuple):
     ok: bool
     detail: str
 
+    def masked(self) -> "Finding":
+        from lucius_outbox.redaction import without_url_credentials
+
+        return self._replace(detail=without_url_credentials(self.detail))
+
 
 def doctor(as_json: JsonFlag = False) -> None:
     """Say what works, what does not, and what to do next."""
-    findings = [*_here(os.environ), *_places_of_a_service(os.environ), *_server(os.environ)]
+    found = [*_here(os.environ), *_places_of_a_service(os.environ), *_server(os.environ)]
+    findings = [finding.masked() for finding in found]
     fine = all(finding.ok for finding in findings)
     if as_json:
         print_json({"ok": fine, "checks": [finding._asdict() for finding in findings]})

@@ -49,11 +49,13 @@ class ProtocolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TenantConfig:
-    """What is set for one tenant; None: the default counts."""
+    """What is set for one tenant; None: the default counts. `webhook_keys` are the generations of
+    the tenant's key that sign its webhooks, the newest first."""
 
     mode: Mode | None = None
     allowed_modes: frozenset[Mode] | None = None
     max_inflight: int | None = None
+    webhook_keys: tuple[int, ...] = (1,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from lucius_orchestrator.adapters.registry.members import (
 )
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 
+_MOST_GENERATIONS = 1_000_000
 _PER_MODE: Fields = {spelling: Field(whole(0)) for spelling in MODE_SPELLINGS}
 
 
@@ -35,6 +36,13 @@ def _modes(member: Member) -> frozenset[Mode]:
     return frozenset(list_of(mode, 1, len(MODE_SPELLINGS))(member) or ())
 
 
+def _generations(member: Member) -> tuple[int, ...] | None:
+    found: tuple[int, ...] | None = list_of(whole(1, _MOST_GENERATIONS), 1, 2)(member)
+    if found and len(set(found)) < len(found):
+        member.refuse("names a generation twice")
+    return found
+
+
 DEFAULTS: Fields = {
     "mode": Field(mode),
     "max_inflight": Field(whole(0)),
@@ -46,6 +54,7 @@ TENANT: Fields = {
     "mode": Field(mode),
     "allowed_modes": Field(_modes),
     "max_inflight": Field(whole(0)),
+    "webhook_keys": Field(_generations),
 }
 
 
