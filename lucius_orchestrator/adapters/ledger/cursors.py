@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pydantic_core
@@ -34,11 +34,11 @@ def decode_letter(cursor: str | None) -> tuple[datetime, str] | None:
     first_at, letter_id = _decode("letter", cursor, str, str)
     try:
         moment = datetime.fromisoformat(first_at)
-    except ValueError as error:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC), letter_id
+    except (ValueError, OverflowError) as error:
         raise InvalidCursor("not a cursor of this list") from error
-    if moment.tzinfo is None:
-        raise InvalidCursor("not a cursor of this list")
-    return moment, letter_id
+    raise InvalidCursor("not a cursor of this list")
 
 
 def _encode(parts: list[str]) -> str:
