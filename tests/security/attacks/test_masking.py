@@ -2,6 +2,7 @@
 
 import io
 import logging
+
 import pytest
 
 from lucius_logs.formatting import FORMATTERS
