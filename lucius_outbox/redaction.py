@@ -7,7 +7,8 @@ _HIDDEN = "***"
 
 # A name, then its value: `password=...`, `"api_key": "..."`, `SharedAccessKey=...`, `sig=...`.
 # The name is sought from the beginning of a word only, else a long one would cost its square. A
-# backslash hides what follows it, as in a connection string of PostgreSQL.
+# backslash hides what follows it, as in a connection string of PostgreSQL. A quote is open where a
+# text was cut.
 _NAMED = re.compile(
     r"""(?ix)
     (?<![\w.-]) ( [\w.-]* (?: passw(?:or)?d | passphrase | pwd | secret | token | signature
@@ -15,7 +16,7 @@ _NAMED = re.compile(
                 | private[-_]?key | functions[-_]?key | subscription[-_]?key | master[-_]?key )
       | sig | key ) (?=["']?\s*[:=])
     (?P<between> ["']?\s*[:=]\s* )
-    (?: "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | (?:[^\s&;"'\\]|\\.)+ )
+    (?: "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | ["']?(?:[^\s&;"'\\]|\\.)+ )
     """
 )
 _SCHEME = re.compile(r"(?i)\b(bearer|basic|sharedaccesssignature)\s+[^\s,;\"']+")

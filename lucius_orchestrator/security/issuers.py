@@ -182,7 +182,7 @@ class JwtAuthenticator:
                     "verify_iat": False,
                 },
             )
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise _not_valid() from error
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
@@ -196,7 +196,7 @@ class JwtAuthenticator:
 def _kid(token: str) -> str:
     try:
         kid = jwt.get_unverified_header(token).get("kid")
-    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
         raise _not_valid() from error
     if not isinstance(kid, str):
         raise _not_valid()

@@ -146,28 +146,28 @@ async def test_a_refusal_names_the_parameters_that_there_are(live: Live) -> None
     assert "no query parameters" in error["message"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "tenantId=zzz",
-        "TENANT_ID=zzz",
-        "tenant%5Fid=acme&tenant_id=globex",
-        "tenant_id[]=zzz",
-        "tenant_id=acme&tenant=globex",
-        "tenant_id=acme&tenant_id=acme",
-        "=zzz",
-        "&".join(["x=1"] * 5000),
-        "x" * 20_000,
-        "%ff%fe=1",
-        "a;b=c",
-        "state=SUCCEEDED;tenant_id=zzz",
-    ],
-)
-async def test_no_spelling_of_a_filter_shows_everything(live: Live, query: str) -> None:
+SPELLINGS = [
+    "tenantId=zzz",
+    "TENANT_ID=zzz",
+    "tenant%5Fid=acme&tenant_id=globex",
+    "tenant_id[]=zzz",
+    "tenant_id=acme&tenant=globex",
+    "tenant_id=acme&tenant_id=acme",
+    "=zzz",
+    "&".join(["x=1"] * 5000),
+    "x" * 20_000,
+    "%ff%fe=1",
+    "a;b=c",
+    "state=SUCCEEDED;tenant_id=zzz",
+]
+
+
+async def test_no_spelling_of_a_filter_shows_everything(live: Live) -> None:
     await live.stage.submitted("root")
-    answer = await live.ask("GET", f"/v1/jobs?{query}")
-    assert code(answer) == (400, "ENVELOPE_INVALID")
-    assert len(answer.content) < 20_000
+    for query in SPELLINGS:
+        answer = await live.ask("GET", f"/v1/jobs?{query}")
+        assert code(answer) == (400, "ENVELOPE_INVALID"), query
+        assert len(answer.content) < 20_000
 
 
 async def test_the_filter_by_tenant_filters_and_its_older_name_does_too(live: Live) -> None:
@@ -396,14 +396,14 @@ ODD_HEADERS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("name", ODD_HEADERS)
-async def test_no_header_is_an_error_of_ours(live: Live, name: str) -> None:
-    job_id = await live.stage.plane.succeeded()
-    headers = {name: ODD_HEADERS[name]}
-    for path in (f"/v1/jobs/{job_id.job_id}", f"/v1/jobs/{job_id.job_id}/stream"):
-        assert (await live.stage.get(path, headers=headers)).status_code < 500
-    answer = await live.stage.post("/v1/orchestrate", "root", json=OCR, headers=headers)
-    assert answer.status_code < 500
+async def test_no_header_is_an_error_of_ours(live: Live) -> None:
+    job = f"/v1/jobs/{(await live.stage.plane.succeeded()).job_id}"
+    for name, value in ODD_HEADERS.items():
+        headers = {name.encode(): value}
+        for method, path in (("GET", job), ("GET", f"{job}/stream"), ("POST", "/v1/orchestrate")):
+            body = OCR if method == "POST" else None
+            answer = await live.stage.ask(method, path, "root", json=body, headers=headers)
+            assert answer.status_code < 500, (name, path)
 
 
 SECRET_DETAIL = "tenants.yaml:3: globex: no host db.internal"  # noqa: S105 - what must not be seen

@@ -41,6 +41,7 @@ TEXTS = [
     f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={WORD}==;EndpointSuffix=x",
     f"BlobEndpoint=https://a.example/;SharedAccessSignature=sv=1&sig={WORD}",
     f"x-functions-key: {WORD}",
+    f'{{"password": "{WORD}',
     f"Ocp-Apim-Subscription-Key: {WORD}",
     f"https://[::1]:8080/x?key={WORD}",
     f'{{"url": "https://u:{WORD}@h/x?code={WORD}", "a": 1}}',
