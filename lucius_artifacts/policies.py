@@ -43,7 +43,7 @@ class PolicyService:
         try:
             async with asyncio.timeout(self._seconds):
                 answer = json.loads(await self._ask(described(version)))
-        except (httpx.HTTPError, TimeoutError, ValueError) as error:
+        except (httpx.HTTPError, TimeoutError, ValueError, RecursionError) as error:
             raise _unavailable(type(error).__name__) from error
         return _verdict(answer)
 

@@ -11,6 +11,7 @@ import httpx
 from lucius_cli.failures import EnvironmentFailed, Unreachable, Unsuitable
 from lucius_cli.problems import PROBLEM_TYPE, refusal
 from lucius_cli.server_events import ServerEvent, server_events
+from lucius_outbox.redaction import without_url_credentials
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 MAX_PAGE = 200
@@ -37,10 +38,11 @@ class Look(NamedTuple):
 
 
 class Api:
-    """Verbs of the HTTP API. Answers that are not the expected ones are `CommandFailed`."""
+    """Verbs of the HTTP API. Answers that are not the expected ones are `CommandFailed`. `url` is
+    for messages."""
 
     def __init__(self, http: httpx.Client, url: str) -> None:
-        self.url = url
+        self.url = without_url_credentials(url)
         self._http = http
 
     def job(self, job_id: str) -> JsonObject:
@@ -151,7 +153,7 @@ def server_url(environ: Mapping[str, str]) -> str:
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL as error:
-        raise EnvironmentFailed(f"LUCIUS_URL is not an address: {error}") from error
+        raise EnvironmentFailed("LUCIUS_URL is not an address") from error
     if url.scheme not in ("http", "https") or not url.host:
         raise EnvironmentFailed(f"LUCIUS_URL must be like {DEFAULT_URL}, not {text}")
     return text

@@ -28,11 +28,13 @@ def config(as_json: JsonFlag = False) -> None:
 def _of_this_command(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """What the commands that ask a server go by; the server itself passes it over."""
     from lucius_cli.client import DEFAULT_URL
+    from lucius_outbox.redaction import without_credentials
     from lucius_settings.secret import MASK
 
     url, key = environ.get("LUCIUS_URL"), environ.get("LUCIUS_API_KEY")
+    shown = without_credentials(url or DEFAULT_URL)
     return [
-        ("LUCIUS_URL", url or DEFAULT_URL, _source(url), "The server that commands ask."),
+        ("LUCIUS_URL", shown, _source(url), "The server that commands ask."),
         ("LUCIUS_API_KEY", MASK if key else "(none)", _source(key), "The key that they ask with."),
     ]
 

@@ -33,10 +33,16 @@ class Finding(NamedTuple):
     ok: bool
     detail: str
 
+    def masked(self) -> "Finding":
+        from lucius_outbox.redaction import without_url_credentials
+
+        return self._replace(detail=without_url_credentials(self.detail))
+
 
 def doctor(as_json: JsonFlag = False) -> None:
     """Say what works, what does not, and what to do next."""
-    findings = [*_here(os.environ), *_places_of_a_service(os.environ), *_server(os.environ)]
+    found = [*_here(os.environ), *_places_of_a_service(os.environ), *_server(os.environ)]
+    findings = [finding.masked() for finding in found]
     fine = all(finding.ok for finding in findings)
     if as_json:
         print_json({"ok": fine, "checks": [finding._asdict() for finding in findings]})
@@ -147,7 +153,13 @@ def _health(api: "Api") -> Iterator[Finding]:
     for check in checks:
         name, ok = check.get("name"), bool(check.get("ok"))
         if not ok or name in _TOLD:
-            yield Finding(f"server: {name}", ok, str(check.get("detail")))
+            detail = check.get("detail") or (
+                "ok"
+                if ok
+                else "not ready; its log says why, and a key with the role operate and"
+                " all tenants is told here (LUCIUS_API_KEY)"
+            )
+            yield Finding(f"server: {name}", ok, str(detail))
     if all(check.get("ok") for check in checks):
         ok = ready.status == _OK
         detail = "ready for work" if ok else f"not ready for work ({ready.status}): see its log"

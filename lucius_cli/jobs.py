@@ -38,7 +38,7 @@ def list_(
     """List jobs, the newest first."""
     from lucius_cli.client import connected
 
-    filters = {"tenant": tenant, "state": state, "request_type": type_, "since": since}
+    filters = {"tenant_id": tenant, "state": state, "request_type": type_, "since": since}
     with connected(os.environ) as api:
         page = api.listed("/v1/jobs", filters, None if all_ else limit, cursor)
     if as_json:
@@ -121,7 +121,7 @@ def dead_letters(
     """List what failed for good, the newest first."""
     from lucius_cli.client import connected
 
-    filters = {"tenant": tenant, "kind": kind, "code": code}
+    filters = {"tenant_id": tenant, "kind": kind, "code": code}
     with connected(os.environ) as api:
         page = api.listed("/v1/dead-letters", filters, None if all_ else limit, cursor)
     if as_json:

@@ -1,8 +1,10 @@
-"""`lucius keys`: the API keys of a deployment."""
+"""`lucius keys`: the API keys of a deployment, and the keys of its tenants' webhooks."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from lucius_orchestrator.security.key_document import KeyInfo
     from lucius_orchestrator.security.keys import KeyFile
 
-app = typer.Typer(help="API keys with tenants and roles.", no_args_is_help=True)
+app = typer.Typer(help="API keys with tenants and roles; keys of webhooks.", no_args_is_help=True)
 
 
 @app.command("create")
@@ -91,6 +93,37 @@ def revoke(
         print_json({"key_id": key, "revoked": True})
     else:
         say(f"key {key} is revoked")
+
+
+@app.command("webhook")
+def webhook(
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Whose webhooks it signs.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Print the key with which a tenant checks its webhooks. Give it to that tenant alone."""
+    from lucius_orchestrator.adapters.registry.problems import RegistryError
+    from lucius_orchestrator.bootstrap.protocol_source import read_once
+    from lucius_orchestrator.bootstrap.webhooks import webhook_keys_of
+
+    settings = settings_of(os.environ)
+    if not settings.webhook_master_keys:
+        raise EnvironmentFailed(
+            "LUCIUS_WEBHOOK_MASTER_KEYS is not set: the keys of tenants are derived from it"
+        )
+    try:
+        snapshot = asyncio.run(read_once(settings, partial(datetime.now, UTC))).snapshot
+    except RegistryError as error:
+        raise EnvironmentFailed(f"tenants cannot be read: {error}") from error
+    of_tenants = replace(settings, webhook_keys=())  # those that all share are no tenant's
+    keys = webhook_keys_of(of_tenants, lambda: snapshot)
+    assert keys is not None, "there are master keys"
+    first, *others = [key.decode() for key in keys(tenant)]
+    if as_json:
+        print_json({"tenant_id": tenant, "key": first, "also_signing": others})
+        return
+    print_line(first)
+    if others:
+        say(f"the keys before it sign too ({len(others)}), until the change of keys is over")
 
 
 @contextmanager

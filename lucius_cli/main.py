@@ -87,5 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         failure = explained(error)
         if failure is None:
             raise
-        say(str(failure))
+        from lucius_outbox.redaction import without_url_credentials
+
+        say(without_url_credentials(str(failure)))
         sys.exit(failure.exit_code)

@@ -16,6 +16,8 @@ JsonObject = dict[str, Any]
 
 FROM_THE_BEGINNING = "0"
 """The events of a job are numbered from 1."""
+CLOSED = "closed"
+"""The server ends the stream, since the credential does not count any more."""
 
 
 class Retry(NamedTuple):
@@ -36,6 +38,8 @@ def follow(
     while True:
         try:
             for event in api.stream(job_id, after):
+                if event.name == CLOSED:
+                    break  # the next question is answered with the reason
                 after, losses = event.id or after, 0
                 yield event
             if ended(api.job(job_id)):

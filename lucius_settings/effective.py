@@ -1,6 +1,6 @@
 """What is in force, for somebody who asks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -18,13 +18,17 @@ class EffectiveSetting(NamedTuple):
 
 
 def in_force(
-    table: Iterable[SettingInfo], settings: object, environ: Mapping[str, str]
+    table: Iterable[SettingInfo],
+    settings: object,
+    environ: Mapping[str, str],
+    masked: Callable[[str], str],
 ) -> list[EffectiveSetting]:
-    """Every variable that is read, in the order of the table. `environ` says which were set."""
+    """Every variable that is read, in the order of the table. `environ` says which were set,
+    `masked` takes credentials out of values that are not secret as a whole, as addresses."""
     return [
         EffectiveSetting(
             info.variable,
-            _value(info, settings),
+            _value(info, settings, masked),
             "set" if environ.get(info.variable, "").strip() else "default",
             info.meaning,
         )
@@ -33,10 +37,10 @@ def in_force(
     ]
 
 
-def _value(info: SettingInfo, settings: object) -> str:
+def _value(info: SettingInfo, settings: object, masked: Callable[[str], str]) -> str:
     if info.field is None:
         return info.default or info.unset
     value = attrgetter(info.field)(settings)
     if value == info.kind.empty:
         return f"({info.unset})"
-    return MASK if info.secret else str(info.kind.write(value))
+    return MASK if info.secret else masked(str(info.kind.write(value)))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from docs.generator.markdown import codes, events_table, metrics_table, page, table
 from lucius_artifacts import telemetry as artifacts
 from lucius_orchestrator.adapters.registry import events as registry
-from lucius_orchestrator.api import edge
+from lucius_orchestrator.api import edge, health
 from lucius_orchestrator.bootstrap import dev_server, serving, topology_keeper
 from lucius_orchestrator.observability import tables
 from lucius_orchestrator.security import events as security
@@ -34,6 +34,7 @@ def operations_page() -> str:
                 *dev_server.EVENTS,
                 *registry.EVENTS,
                 *edge.EVENTS,
+                *health.EVENTS,
                 *tables.EVENTS,
                 *artifacts.EVENTS,
                 *security.EVENTS,

@@ -77,21 +77,21 @@ class Api:
         return session_of(self._again("POST", f"{_upload(upload_id)}:abort"))
 
     def content(self, uri: str, tenant: str | None, job_id: str | None) -> Content:
-        params = _given({"uri": uri, "tenant": tenant, "job_id": job_id})
+        params = _given({"uri": uri, "tenant_id": tenant, "job_id": job_id})
         return content_of(self._again("GET", f"{_ROOT}/content", params=params))
 
     def artifacts(self, tenant: str | None, limit: int | None, cursor: str | None) -> JsonObject:
-        params = _given({"tenant": tenant, "limit": limit, "cursor": cursor})
+        params = _given({"tenant_id": tenant, "limit": limit, "cursor": cursor})
         return self._again("GET", _ROOT, params=params)
 
     def versions(
         self, name: str, tenant: str | None, limit: int | None, cursor: str | None
     ) -> JsonObject:
-        params = _given({"tenant": tenant, "limit": limit, "cursor": cursor})
+        params = _given({"tenant_id": tenant, "limit": limit, "cursor": cursor})
         return self._again("GET", _versions(name), params=params)
 
     def version(self, name: str, number: int, tenant: str | None) -> JsonObject:
-        return self._again("GET", _version(name, number), params=_given({"tenant": tenant}))
+        return self._again("GET", _version(name, number), params=_given({"tenant_id": tenant}))
 
     def publish(self, name: str, body: Mapping[str, Any]) -> JsonObject:
         """Content that the newest version has makes no new one, so this may be repeated."""

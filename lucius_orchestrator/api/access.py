@@ -1,13 +1,14 @@
 """Who asks, and what of the ledger that caller may see."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from starlette.requests import Request
 from starlette.types import Scope
 
 from lucius_contract.errors import ContractError, ErrorCode, Problem
 from lucius_orchestrator.api.headers import authorization
+from lucius_orchestrator.api.parameters import read_query
 from lucius_orchestrator.api.parts import ApiParts, HealthParts
 from lucius_orchestrator.ports.ledger import Stored
 from lucius_orchestrator.security.callers import Caller, Verb
@@ -27,11 +28,24 @@ class Gate:
         caller.require(verb)
         return caller
 
-    def allows(self, verb: Verb) -> Callable[[Request], Awaitable[None]]:
-        """A dependency of a route: before anything else is looked at, the caller may do this."""
+    async def may(self, scope: Scope, verb: Verb) -> bool:
+        """Whether the request shows a credential for this. One that cannot be checked is none."""
+        try:
+            await self.caller(scope, verb)
+        except ContractError:
+            return False
+        return True
+
+    def allows(
+        self, verb: Verb | None, query: Collection[str]
+    ) -> Callable[[Request], Awaitable[None]]:
+        """A dependency of a route: before anything else is looked at, the caller may do this (None:
+        so may everybody), and the query has no other parameters than these."""
 
         async def dependency(request: Request) -> None:
-            request.scope[_CALLER] = await self.caller(request.scope, verb)
+            if verb is not None:
+                request.scope[_CALLER] = await self.caller(request.scope, verb)
+            read_query(request.scope, query)
 
         return dependency
 
@@ -50,6 +64,11 @@ class Access(Gate):
             raise ContractError(ErrorCode.JOB_NOT_FOUND, f"there is no job {job_id}")
         return stored
 
+    async def check_again(self, request: Request, verb: Verb, tenant_id: str) -> None:
+        """Raise unless the credential of a request that goes on still allows what it did."""
+        if not (await self.caller(request.scope, verb)).sees(tenant_id):
+            raise ContractError(ErrorCode.FORBIDDEN, "the tenant is no longer the caller's")
+
 
 def caller_of(request: Request) -> Caller:
     caller: Caller = request.scope[_CALLER]
@@ -65,11 +84,11 @@ def require_tenant(caller: Caller, tenant_id: str, pointer: str) -> None:
 def listed_tenant(caller: Caller, tenant_id: str | None) -> str | None:
     """Whose things to list; None: everybody's. A caller with one tenant need not name it."""
     if tenant_id is not None:
-        require_tenant(caller, tenant_id, "/query/tenant")
+        require_tenant(caller, tenant_id, "/query/tenant_id")
         return tenant_id
     if caller.tenants is None:
         return None
     if len(caller.tenants) == 1:
         return next(iter(caller.tenants))
-    problem = Problem("/query/tenant", "must name one of the caller's tenants")
+    problem = Problem("/query/tenant_id", "must name one of the caller's tenants")
     raise ContractError(ErrorCode.ENVELOPE_INVALID, "whose things to list is not said", [problem])

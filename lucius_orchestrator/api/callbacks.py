@@ -13,6 +13,7 @@ from lucius_contract.messages import MessageType, Reply, parse_reply
 from lucius_orchestrator.api.answers import send_json
 from lucius_orchestrator.api.bodies import read_body
 from lucius_orchestrator.api.headers import authorization
+from lucius_orchestrator.api.parameters import read_query
 from lucius_orchestrator.api.parts import CallbackParts
 from lucius_orchestrator.domain.decision import ReplyAnswer
 
@@ -30,6 +31,7 @@ class Callback:
         self._tokens.check(
             bearer(scope), reply.job_id, reply.step_id, reply.attempt_no, reply.lease_id
         )
+        read_query(scope)
         answer = await self._engine.reply(reply)
         if VERDICT_HTTP_STATUS[answer.verdict] != HTTPStatus.OK:
             raise _refused(answer)

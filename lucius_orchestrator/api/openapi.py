@@ -25,20 +25,27 @@ Node = dict[str, Any]
 
 _REF = "#/components/schemas/{model}"
 _ALWAYS: Mapping[Guard, tuple[Code, ...]] = {
-    Guard.NOBODY: (ErrorCode.INTERNAL,),
+    Guard.NOBODY: (ErrorCode.ENVELOPE_INVALID, ErrorCode.INTERNAL),
     Guard.CALLER: (
+        ErrorCode.ENVELOPE_INVALID,
         ErrorCode.UNAUTHENTICATED,
         ErrorCode.FORBIDDEN,
         ErrorCode.UNAVAILABLE,
         ErrorCode.INTERNAL,
     ),
     Guard.CALLBACK_TOKEN: (
+        ErrorCode.ENVELOPE_INVALID,
         ErrorCode.UNAUTHENTICATED,
         ErrorCode.FORBIDDEN,
         ErrorCode.UNAVAILABLE,
         ErrorCode.INTERNAL,
     ),
-    Guard.SIGNED_URL: (ErrorCode.FORBIDDEN, ErrorCode.UNAVAILABLE, ErrorCode.INTERNAL),
+    Guard.SIGNED_URL: (
+        ErrorCode.ENVELOPE_INVALID,
+        ErrorCode.FORBIDDEN,
+        ErrorCode.UNAVAILABLE,
+        ErrorCode.INTERNAL,
+    ),
 }
 _SECURITY: Mapping[Guard, list[Node]] = {
     Guard.NOBODY: [],
@@ -97,7 +104,8 @@ def document(app: FastAPI) -> Node:
         description=(
             "Submit requests, follow the jobs that they become, answer directives, and keep the"
             " documents that they read and write as artifacts. Errors are"
-            " problem details with a stable `code`. Unknown members of requests are tolerated."
+            " problem details with a stable `code`. Unknown members of requests are tolerated,"
+            " unknown query parameters are refused."
         ),
         routes=app.routes,
     )
@@ -203,7 +211,7 @@ def _refusal(status: int, codes: Iterable[Code]) -> Node:
 
 def _by_status(codes: Iterable[Code]) -> dict[int, list[Code]]:
     found: dict[int, list[Code]] = {}
-    for code in codes:
+    for code in dict.fromkeys(codes):
         found.setdefault(_status_of(code), []).append(code)
     return found
 

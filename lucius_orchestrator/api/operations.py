@@ -127,7 +127,8 @@ STREAM_EVENTS = Operation(
     "GET",
     paths.STREAM,
     "streamEvents",
-    "The events of a job as they happen, until it ends (server-sent events).",
+    "The events of a job as they happen, until it ends (server-sent events). A last event `closed`"
+    " says that the credential does not count any more.",
     None,
     verb=Verb.READ_JOB,
     codes=(E.JOB_NOT_FOUND,),

@@ -21,13 +21,15 @@ class ApiLimits:
     """`request_timeout` is how long a body may take to arrive and an answer to be taken;
     `retry_after` is what a client that was refused for now is told to wait. Who completes an upload
     waits for `verification_patience`, while it is verified; `object_idle` is how long the bytes of
-    an object may stand still on their way in or out."""
+    an object may stand still on their way in or out; `credential_interval` is how long a stream
+    trusts its credential without checking it again."""
 
     max_body_bytes: int = 1024 * 1024
     request_timeout: timedelta = timedelta(seconds=30)
     max_page: int = 200
     stream_interval: timedelta = timedelta(seconds=0.5)
     stream_keepalive: timedelta = timedelta(seconds=15)
+    credential_interval: timedelta = timedelta(seconds=2)
     retry_after: timedelta = timedelta(seconds=5)
     verification_patience: timedelta = timedelta(seconds=10)
     object_idle: timedelta = timedelta(seconds=60)

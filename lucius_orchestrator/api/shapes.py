@@ -103,7 +103,8 @@ class Liveness(Shape):
 class CheckView(Shape):
     name: str
     ok: bool
-    detail: str
+    detail: str | None
+    """For callers with the role operate or admin and all tenants; null for others."""
 
 
 class Readiness(Shape):

@@ -4,10 +4,14 @@ The id of an event is its `seq`, so a client that comes back with `Last-Event-ID
 Where what it missed cannot be told event by event, a `snapshot` of the job comes first. The stream
 ends when the job has ended; a client that knows all of an ended job gets 204, which tells browsers
 to stay away.
+
+A stream does not outlive its credential, which is checked again while it runs. The event `closed`
+then says why it ends. Keys are read once for all streams, see `KeyFile`.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from http import HTTPStatus
 
 import pydantic_core
@@ -15,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from lucius_contract.audit import EventType
+from lucius_contract.errors import ContractError
 from lucius_contract.states import TERMINAL_JOB_STATES
 from lucius_orchestrator.api.access import Access
 from lucius_orchestrator.api.job_views import View, event_view, job_with_steps
@@ -23,6 +28,7 @@ from lucius_orchestrator.api.parts import ApiParts
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent
 from lucius_orchestrator.ports.ledger import LedgerUnavailable, Stored
+from lucius_orchestrator.security.callers import Verb
 
 MEDIA_TYPE = "text/event-stream"
 KEEPALIVE = b": still here\n\n"
@@ -39,6 +45,8 @@ class Streams:
         self._stopping = stopping
         self._interval = parts.limits.stream_interval.total_seconds()
         self._keepalive = parts.limits.stream_keepalive.total_seconds()
+        self._credential_interval = parts.limits.credential_interval
+        self._clock = parts.engine.world.clock
 
     async def stream(self, request: Request, job_id: JobId) -> Response:
         stored = await self._access.job(request, job_id)
@@ -46,24 +54,30 @@ class Streams:
         job = stored.aggregate.job
         if known == job.seq and job.state in TERMINAL_JOB_STATES:
             return Response(status_code=HTTPStatus.NO_CONTENT)
-        events = self._events(stored, known)
+        events = self._events(request, stored, known)
         return StreamingResponse(events, headers=_HEADERS, media_type=MEDIA_TYPE)
 
-    async def _events(self, stored: Stored, known: int | None) -> AsyncIterator[bytes]:
+    async def _events(
+        self, request: Request, stored: Stored, known: int | None
+    ) -> AsyncIterator[bytes]:
         try:
-            async for message in self._told(stored, known):
+            async for message in self._told(request, stored, known):
                 yield message
         except LedgerUnavailable:
             return  # the client comes back, and is told then that it must wait
+        except ContractError as lost:
+            yield _closed(lost)
 
-    async def _told(self, stored: Stored, known: int | None) -> AsyncIterator[bytes]:
+    async def _told(
+        self, request: Request, stored: Stored, known: int | None
+    ) -> AsyncIterator[bytes]:
         job = stored.aggregate.job
         if known is None or not await self._resumes(job, known):
             known = job.seq
             yield _message(known, "snapshot", job_with_steps(stored.aggregate))
         ended = job.state in TERMINAL_JOB_STATES
         quiet = 0.0
-        async for page in self._pages(job.job_id, known):
+        async for page in self._pages(request, job, known):
             for event in page:
                 yield _message(event.seq, "event", event_view(event))
             ended = ended or any(map(_ends_the_job, page))
@@ -81,10 +95,16 @@ class Streams:
         following = await self._ledger.events(job.job_id, known, 1)
         return bool(following) and following[0].seq == known + 1
 
-    async def _pages(self, job_id: str, after: int) -> AsyncIterator[list[AuditEvent]]:
-        """What is new at each look, often nothing."""
+    async def _pages(
+        self, request: Request, job: Job, after: int
+    ) -> AsyncIterator[list[AuditEvent]]:
+        """What is new at each look, often nothing. ContractError: the credential is gone."""
+        checked_at = self._clock()
         while True:
-            page = await self._ledger.events(job_id, after, _PAGE)
+            if not timedelta() <= self._clock() - checked_at < self._credential_interval:
+                await self._access.check_again(request, Verb.READ_JOB, job.tenant_id)
+                checked_at = self._clock()
+            page = await self._ledger.events(job.job_id, after, _PAGE)
             after = page[-1].seq if page else after
             yield page
             if len(page) < _PAGE and await self._stopped():
@@ -117,3 +137,9 @@ def _message(event_id: int, name: str, view: View) -> bytes:
         name.encode(),
         pydantic_core.to_json(view),
     )
+
+
+def _closed(lost: ContractError) -> bytes:
+    """Without an id: a client that comes back goes on after the event that it had."""
+    reason = pydantic_core.to_json({"code": lost.code, "detail": lost.message})
+    return b"event: closed\ndata: %b\n\n" % reason

@@ -13,6 +13,7 @@ from lucius_orchestrator.api.answers import send_json
 from lucius_orchestrator.api.artifacts.refs import check_output
 from lucius_orchestrator.api.bodies import read_body
 from lucius_orchestrator.api.headers import KEY_POINTER, idempotency_key, traceparent
+from lucius_orchestrator.api.parameters import read_query
 from lucius_orchestrator.api.parts import ApiParts
 from lucius_orchestrator.api.paths import job_links, job_path
 from lucius_orchestrator.engine.engine import Submission
@@ -28,6 +29,7 @@ class Submit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = await self._access.caller(scope, Verb.SUBMIT)
+        read_query(scope)
         envelope = parse_envelope(await read_body(receive), self._parts.refs)
         request = self._plan(scope, caller, with_key(envelope, idempotency_key(scope)))
         submission = await self._parts.engine.submit(request)

@@ -54,7 +54,7 @@ async def control_plane(
         if role.keeps_house:
             ledger, world = process.engine.ledger, process.engine.world
             parts += await opened.enter_async_context(
-                open_webhooks(settings, ledger, world, process.observation)
+                open_webhooks(settings, ledger, process.registry, world, process.observation)
             )
             parts += await opened.enter_async_context(open_artifact_parts(process))
         app, served = _app(process)

@@ -49,13 +49,16 @@ class ProtocolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TenantConfig:
-    """What is set for one tenant; None: the default counts. Places are added to the default's."""
+    """What is set for one tenant; None: the default counts. Places are added to the default's.
+    `webhook_keys` are the generations of the tenant's key that sign its webhooks, the newest
+    first."""
 
     mode: Mode | None = None
     allowed_modes: frozenset[Mode] | None = None
     max_inflight: int | None = None
     input_places: tuple[str, ...] = ()
     output_places: tuple[str, ...] = ()
+    webhook_keys: tuple[int, ...] = (1,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class Webhook(NamedTuple):
     """One event for one address. `event_id` and `body` are the same however often it is sent."""
 
     event_id: str
+    tenant_id: str
     url: str
     body: bytes
 
@@ -62,9 +63,9 @@ def webhooks_of(job: Job) -> list[Message]:
 
 
 def webhook_of(claimed: Claimed) -> Webhook:
-    return Webhook(
-        str(claimed.dedupe_key), claimed.payload["url"], claimed.payload["body"].encode()
-    )
+    url, body = claimed.payload["url"], claimed.payload["body"]
+    tenant_id = pydantic_core.from_json(body)["tenant_id"]
+    return Webhook(str(claimed.dedupe_key), tenant_id, url, body.encode())
 
 
 def dead_letter_of(dead: Dead, at: datetime) -> DeadLetterRow:

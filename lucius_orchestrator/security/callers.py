@@ -31,6 +31,7 @@ class Verb(StrEnum):
     LIST_DEAD_LETTERS = "list_dead_letters"
     READ_PROTOCOLS = "read_protocols"
     READ_METRICS = "read_metrics"
+    READ_READINESS = "read_readiness"
     UPLOAD = "upload"
     READ_UPLOAD = "read_upload"
     READ_ARTIFACTS = "read_artifacts"
@@ -56,6 +57,7 @@ def _table() -> Mapping[Verb, frozenset[Role]]:
             Verb.LIST_DEAD_LETTERS: frozenset({read, operate, admin}),
             Verb.READ_PROTOCOLS: frozenset(Role),
             Verb.READ_METRICS: frozenset({read, operate, admin}),
+            Verb.READ_READINESS: frozenset({operate, admin}),
             Verb.UPLOAD: frozenset({submit, admin}),
             Verb.READ_UPLOAD: frozenset({submit, read, operate, admin}),
             Verb.READ_ARTIFACTS: frozenset({read, operate, admin}),
@@ -70,7 +72,9 @@ def _table() -> Mapping[Verb, frozenset[Role]]:
 NEEDS: Mapping[Verb, frozenset[Role]] = _table()
 """Any one of the roles is enough."""
 
-ACROSS_TENANTS: frozenset[Verb] = frozenset({Verb.READ_METRICS, Verb.COLLECT_GARBAGE})
+ACROSS_TENANTS: frozenset[Verb] = frozenset(
+    {Verb.READ_METRICS, Verb.READ_READINESS, Verb.COLLECT_GARBAGE}
+)
 """What these show or do cannot be told apart by tenant, so they are for callers with all tenants,
 whatever their role."""
 

@@ -192,14 +192,25 @@ WEBHOOKS = (
         "webhook_hosts",
         places("hosts or .domains", frozenset()),
         None,
-        "The hosts that may be told of the end of a job. With any, keys are required.",
+        "The hosts that may be told of the end of a job. With any, master keys are required.",
+    ),
+    SettingInfo(
+        "LUCIUS_WEBHOOK_MASTER_KEYS",
+        "webhook_master_keys",
+        keys(2),
+        None,
+        "From these the keys of tenants are derived that sign what is sent: from the first one, and"
+        " during a change also from the one before it. No receiver gets them, but the key that"
+        " `lucius keys webhook TENANT` prints.",
+        secret=True,
     ),
     SettingInfo(
         "LUCIUS_WEBHOOK_KEYS",
         "webhook_keys",
         keys(2),
         None,
-        "Sign what is sent: the first one, and during a change of keys the one before it too.",
+        "Sign for all tenants, besides the tenant's own keys. Only for receivers that were set up"
+        " before those: who has such a key can sign for every tenant.",
         secret=True,
     ),
     SettingInfo(

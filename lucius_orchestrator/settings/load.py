@@ -8,6 +8,7 @@ from lucius_orchestrator.domain.aggregate import StepPolicy
 from lucius_orchestrator.settings.relations import completed, contradictions, in_vain
 from lucius_orchestrator.settings.settings import ArtifactSettings, Settings
 from lucius_orchestrator.settings.table import SETTINGS
+from lucius_outbox.redaction import without_credentials
 from lucius_settings.effective import EffectiveSetting, in_force
 from lucius_settings.reading import Values, in_order, read_all
 from lucius_settings.remarks import idle, unknown
@@ -25,7 +26,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 def effective(settings: Settings, environ: Mapping[str, str]) -> list[EffectiveSetting]:
     """What is in force, for `lucius config`."""
-    return in_force(SETTINGS, settings, environ)
+    return in_force(SETTINGS, settings, environ, without_credentials)
 
 
 def _settings(values: Values, warnings: tuple[str, ...]) -> Settings:

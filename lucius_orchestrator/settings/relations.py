@@ -42,10 +42,7 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
             f"must be on while LUCIUS_HOST is {values['host']}; off is allowed on a loopback host"
             " alone, as 127.0.0.1",
         )
-    if _given(values, "webhook_hosts") and not _given(values, "webhook_keys"):
-        yield SettingProblem(
-            "LUCIUS_WEBHOOK_KEYS", "is required with LUCIUS_WEBHOOK_HOSTS: what is sent is signed"
-        )
+    yield from _webhook_contradictions(values)
     if values.get("servicebus_connection") and values.get("servicebus_namespace"):
         yield SettingProblem(
             "LUCIUS_SERVICEBUS_NAMESPACE",
@@ -61,6 +58,22 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
     yield from _temporal_contradictions(values)
     yield from _token_contradictions(values)
     yield from _length_contradictions(values)
+
+
+def _webhook_contradictions(values: Values) -> Iterator[SettingProblem]:
+    if _given(values, "webhook_hosts") and not (
+        _given(values, "webhook_master_keys") or _given(values, "webhook_keys")
+    ):
+        yield SettingProblem(
+            "LUCIUS_WEBHOOK_MASTER_KEYS",
+            "is required with LUCIUS_WEBHOOK_HOSTS: what is sent is signed",
+        )
+    if {*values.get("webhook_master_keys", ())} & {*values.get("webhook_keys", ())}:
+        yield SettingProblem(
+            "LUCIUS_WEBHOOK_MASTER_KEYS",
+            "must be other keys than LUCIUS_WEBHOOK_KEYS, which receivers know: from a master key"
+            " the keys of all tenants can be computed",
+        )
 
 
 def _table_contradictions(values: Values) -> Iterator[SettingProblem]:
@@ -170,8 +183,17 @@ def in_vain(values: Values) -> Iterator[str]:
             "LUCIUS_JWT_ISSUER and LUCIUS_JWT_AUDIENCE change nothing while LUCIUS_JWKS_URL is not"
             " set"
         )
-    if values["webhook_keys"] and not values["webhook_hosts"]:
-        yield "LUCIUS_WEBHOOK_KEYS changes nothing while LUCIUS_WEBHOOK_HOSTS is not set"
+    if (values["webhook_master_keys"] or values["webhook_keys"]) and not values["webhook_hosts"]:
+        yield (
+            "LUCIUS_WEBHOOK_MASTER_KEYS and LUCIUS_WEBHOOK_KEYS change nothing while"
+            " LUCIUS_WEBHOOK_HOSTS is not set"
+        )
+    elif values["webhook_keys"]:
+        yield (
+            "LUCIUS_WEBHOOK_KEYS signs for all tenants, so that a receiver of one can pose as the"
+            " control plane to the others: set LUCIUS_WEBHOOK_MASTER_KEYS, give each tenant the key"
+            " of `lucius keys webhook TENANT`, then leave LUCIUS_WEBHOOK_KEYS out"
+        )
     if values["temporal_address"] and (
         values["temporal_port"] or values["temporal_ui_port"] is not None
     ):

@@ -108,6 +108,7 @@ class Settings:
     output_roots: tuple[str, ...]
     artifacts: ArtifactSettings
     webhook_hosts: frozenset[str]
+    webhook_master_keys: tuple[Secret, ...]
     webhook_keys: tuple[Secret, ...]
     webhook_allow_private: bool
     webhook_ca_file: Path | None

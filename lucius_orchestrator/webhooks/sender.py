@@ -58,14 +58,14 @@ class CheckedResolver(AbstractResolver):
 
 
 class WebhookSender:
-    """Use it as `async with`. The first of the `keys` is the one to stay; a second one signs too
-    while keys are rotated. Receivers are trusted as the system says, and those of `ca_file`."""
+    """Use it as `async with`. `keys` are those of a tenant, each of which signs. Receivers are
+    trusted as the system says, and those of `ca_file`."""
 
     _session: aiohttp.ClientSession
 
     def __init__(
         self,
-        keys: Sequence[bytes],
+        keys: Callable[[str], Sequence[bytes]],
         policy: WebhookPolicy,
         clock: Callable[[], datetime],
         *,
@@ -73,9 +73,7 @@ class WebhookSender:
         timeout: timedelta = timedelta(seconds=10),
         resolver: AbstractResolver | None = None,
     ) -> None:
-        if not keys or not all(keys):
-            raise ValueError("webhooks need a key to be signed with")
-        self._keys = tuple(keys)
+        self._keys = keys
         self._policy = policy
         self._clock = clock
         self._tls = ssl.create_default_context()
@@ -126,7 +124,7 @@ class WebhookSender:
         headers = {
             "Content-Type": "application/json",
             "Lucius-Event-Id": webhook.event_id,
-            HEADER: signature_header(webhook.body, self._clock(), self._keys),
+            HEADER: signature_header(webhook.body, self._clock(), self._keys(webhook.tenant_id)),
         }
         posting = self._session.post(
             webhook.url, data=webhook.body, headers=headers, allow_redirects=False

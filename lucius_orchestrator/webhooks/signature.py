@@ -1,19 +1,53 @@
-"""How a receiver knows that a webhook is ours and new.
+"""How a receiver knows that a webhook is ours, new, and of its own tenant.
 
     Lucius-Signature: t=1769508120,v1=5257a869…
 
 `t` is when it was sent, in seconds since 1970; `v1` is HMAC-SHA256, in hex, of `t`, a dot and the
 bytes of the body. While keys are rotated there is a `v1` for each key, so that receivers can change
 theirs at any moment in between.
+
+Each tenant has keys of its own, derived from a master key that no receiver has: who can check the
+webhooks of one tenant can neither sign nor learn anything of another's.
 """
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 HEADER = "Lucius-Signature"
 TOLERANCE = timedelta(minutes=5)
+
+
+class WebhookKeys:
+    """The keys that sign what a tenant is told; the first is the one to stay. With each of the
+    `masters`, which are one or, while they are rotated, two, there is one for each of the tenant's
+    `generations`. `shared` keys sign for all tenants: for receivers from before there were others.
+    """
+
+    def __init__(
+        self,
+        masters: Sequence[bytes],
+        generations: Callable[[str], Sequence[int]],
+        shared: Sequence[bytes] = (),
+    ) -> None:
+        if not (masters or shared) or not all((*masters, *shared)):
+            raise ValueError("webhooks need a key to be signed with")
+        self._masters = tuple(masters)
+        self._generations = generations
+        self._shared = tuple(shared)
+
+    def __call__(self, tenant_id: str) -> tuple[bytes, ...]:
+        generations = self._generations(tenant_id)
+        own = [tenant_key(m, tenant_id, number) for m in self._masters for number in generations]
+        return (*own, *self._shared)
+
+
+def tenant_key(master: bytes, tenant_id: str, generation: int = 1) -> bytes:
+    """Derive a tenant's key: 64 hexadecimal digits, as bytes. Of generations of one tenant, as of
+    tenants, one key says nothing about another."""
+    about = f"lucius webhook key {generation}\n{tenant_id}"
+    return hmac.new(master, about.encode(), hashlib.sha256).hexdigest().encode()
 
 
 class InvalidSignature(Exception):

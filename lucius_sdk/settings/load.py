@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from lucius_outbox.redaction import without_credentials
 from lucius_sdk.settings.kinds import absolute, is_of_blobs, is_of_tables
 from lucius_sdk.settings.service_settings import ServiceSettings
 from lucius_sdk.settings.table import KNOWN, SETTINGS
@@ -30,7 +31,7 @@ def load_settings(environ: Mapping[str, str]) -> ServiceSettings:
 
 def effective(settings: ServiceSettings, environ: Mapping[str, str]) -> list[EffectiveSetting]:
     """What is in force, without secrets."""
-    return in_force(SETTINGS, settings, environ)
+    return in_force(SETTINGS, settings, environ, without_credentials)
 
 
 def _contradictions(values: Values) -> Iterator[SettingProblem]:

@@ -17,7 +17,7 @@ from lucius_orchestrator.domain.directive import on_the_wire
 from lucius_orchestrator.engine.planning import PlanSettings
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
-from lucius_orchestrator.security.callers import Caller, Role
+from lucius_orchestrator.security.callers import Authenticator, Caller, Role
 from tests.engine.plane import OCR, SHIPPED, TENANT, Plane
 from tests.runner.deadlines import DEADLINE
 
@@ -76,7 +76,11 @@ def no_webhooks(urls: Sequence[str]) -> None:
 
 class Stage:
     def __init__(
-        self, plane: Plane, limits: ApiLimits = QUICK, artifacts: Artifacts | None = None
+        self,
+        plane: Plane,
+        limits: ApiLimits = QUICK,
+        artifacts: Artifacts | None = None,
+        authenticator: Authenticator | None = None,
     ) -> None:
         self.plane = plane
         self.registry = Protocols()
@@ -87,7 +91,7 @@ class Stage:
             ApiParts(
                 engine=plane.engine,
                 registry=self.registry,
-                authenticator=self.callers,
+                authenticator=authenticator or self.callers,
                 tokens=self.tokens,
                 plan=PlanSettings("az://workspace", engine=plane.drives),
                 refs=RefPolicy(),

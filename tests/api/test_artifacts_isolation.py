@@ -47,7 +47,9 @@ async def ask(
     path = operation.path.replace("{uploadId}", upload_id).replace("{name}", "letters")
     path = path.replace("{version}", "1")
     if operation.method == "GET":
-        query = {"tenant": tenant, "uri": f"artifact://blobs/{digest_of(CONTENT)}"}
+        query = {"tenant_id": tenant} if operation.id in NAMES_A_TENANT else {}
+        if operation.id == "readContent":
+            query["uri"] = f"artifact://blobs/{digest_of(CONTENT)}"
         return await stage.ask("GET", path, caller, params=query)
     body = {"tenant_id": tenant, **BODIES.get(operation.id, {})}
     return await stage.ask(operation.method, path, caller, json=body)

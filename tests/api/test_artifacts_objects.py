@@ -89,7 +89,6 @@ async def test_an_altered_address_is_refused(artifacts: ArtifactStage) -> None:
         altered(url, signature="0" * 64),
         url.replace("/parts/1?", "/parts/2?"),
         url.partition("?")[0],
-        f"{url.partition('?')[0]}?{'&'.join(['a=b'] * 50)}",
         url.replace("signature=", "signature=%ff"),
     ]
     for address_ in wrong:
@@ -99,10 +98,11 @@ async def test_an_altered_address_is_refused(artifacts: ArtifactStage) -> None:
         altered(read, file_name="b.txt"),
         altered(read, expires="9999999999"),
         read.partition("?")[0],
-        url.replace("/parts/1", ""),
     ]
     for address_ in wrong:
         assert code(await artifacts.get(address_, "root")) == (403, "FORBIDDEN"), address_
+    for address_ in (f"{read}&a=b", f"{read}&expires=1", url.replace("/parts/1", "")):
+        assert code(await artifacts.get(address_, "root")) == (400, "ENVELOPE_INVALID"), address_
 
 
 async def test_an_address_is_good_for_an_hour(artifacts: ArtifactStage) -> None:

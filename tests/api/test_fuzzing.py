@@ -152,7 +152,9 @@ def lead_to_artifacts(case: Case, world: World) -> None:
         case.query = dict(parse_qsl(parts.query))
     elif case.method == "GET" and "{uploadId}" not in case.path:
         uri = f"artifact://{ARTIFACT}/v{pick(case, 'uri', (1, 2))}/files/0.txt"
-        case.query = {**(case.query or {}), "tenant": TENANT, "uri": uri}
+        case.query = {**(case.query or {}), "tenant_id": TENANT}
+        if case.path.endswith("/content"):
+            case.query["uri"] = uri
 
 
 def accepted(case: Case, world: World) -> dict[str, Any]:

@@ -116,7 +116,7 @@ async def things_of_two_tenants(stage: Stage) -> tuple[str, str]:
 
 
 async def listed(stage: Stage, path: str, caller: str, tenant: str | None = None) -> set[str]:
-    query = {} if tenant is None else {"tenant": tenant}
+    query = {} if tenant is None else {"tenant_id": tenant}
     answer = await stage.get(path, caller, params=query)
     assert answer.status_code == 200, answer.text
     return {item["jobId"] for item in answer.json()["items"]}
@@ -141,10 +141,10 @@ async def test_a_list_of_a_foreign_tenant_is_forbidden(
     await things_of_two_tenants(stage)
     for caller in ("mallory", "both"):
         tenant = TENANT if caller == "mallory" else FOREIGN
-        answer = await stage.get(path, caller, params={"tenant": tenant})
+        answer = await stage.get(path, caller, params={"tenant_id": tenant})
         assert code(answer) == (403, "FORBIDDEN")
-        assert pointers(answer) == ["/query/tenant"]
-        unknown = await stage.get(path, caller, params={"tenant": "nobody"})
+        assert pointers(answer) == ["/query/tenant_id"]
+        unknown = await stage.get(path, caller, params={"tenant_id": "nobody"})
         assert code(unknown) == (403, "FORBIDDEN")
 
 
@@ -154,7 +154,7 @@ async def test_a_caller_with_several_tenants_says_whose_list(
 ) -> None:
     answer = await stage.get(path, "both")
     assert code(answer) == (400, "ENVELOPE_INVALID")
-    assert pointers(answer) == ["/query/tenant"]
+    assert pointers(answer) == ["/query/tenant_id"]
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(LISTS))

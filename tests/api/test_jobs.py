@@ -238,7 +238,7 @@ async def test_dead_letters_are_listed_by_kind_and_code(stage: Stage) -> None:
 
 
 async def test_a_job_id_that_cannot_be_one_is_not_found(stage: Stage) -> None:
-    for odd in ("job_%00", "a%20b", "x" * 200, "%C3%A4", "job_1:cancel"):
+    for odd in ("job_%00", "a%20b", "x" * 200, "%C3%A4"):
         assert code(await stage.get(f"/v1/jobs/{odd}")) == (404, "JOB_NOT_FOUND")
 
 

@@ -131,11 +131,11 @@ async def test_the_process_lives(stage: Stage) -> None:
 
 
 async def test_the_process_is_ready_when_all_that_it_needs_is_there(stage: Stage) -> None:
-    answer = await stage.get("/healthz/ready", None)
+    answer = await stage.get("/healthz/ready", "root")
     checks = [{"name": "ledger", "ok": True, "detail": "answers"}]
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "checks": checks})
     stage.checks.append(Check("bus", False, "unreachable"))
-    answer = await stage.get("/healthz/ready", None)
+    answer = await stage.get("/healthz/ready", "root")
     assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
     assert answer.json()["checks"][1] == {"name": "bus", "ok": False, "detail": "unreachable"}
 

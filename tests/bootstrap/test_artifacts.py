@@ -53,7 +53,7 @@ async def upload(http: httpx.AsyncClient, storage: httpx.AsyncClient | None = No
 
 
 async def locate(http: httpx.AsyncClient, uri: str = URI) -> httpx.Response:
-    return await http.get("/v1/artifacts/content", params={"uri": uri, "tenant": "acme"})
+    return await http.get("/v1/artifacts/content", params={"uri": uri, "tenant_id": "acme"})
 
 
 async def checks(made: ControlPlane) -> dict[str, Check]:
@@ -164,7 +164,7 @@ async def test_what_settings_allow_is_what_an_upload_may_be(tmp_path: Path) -> N
 
 async def test_where_they_are_off_it_is_said_what_to_set(tmp_path: Path) -> None:
     async with plane(tmp_path, LUCIUS_ARTIFACTS_STORE="off") as made, client(made) as http:
-        answer = await http.get("/v1/artifacts?tenant=acme")
+        answer = await http.get("/v1/artifacts?tenant_id=acme")
         assert (answer.status_code, answer.json()["code"]) == (503, "UNAVAILABLE")
         assert "LUCIUS_ARTIFACTS_STORE" in answer.json()["detail"]
         assert "artifact store" not in await checks(made)

@@ -135,7 +135,7 @@ async def test_limits_come_from_the_environment(tmp_path: Path, variable: str, c
 async def test_addresses_for_webhooks_are_taken_on_every_ledger(
     tmp_path: Path, storage: str
 ) -> None:
-    told = {"LUCIUS_WEBHOOK_HOSTS": "client.example", "LUCIUS_WEBHOOK_KEYS": "k" * 32}
+    told = {"LUCIUS_WEBHOOK_HOSTS": "client.example", "LUCIUS_WEBHOOK_MASTER_KEYS": "k" * 32}
     request = {**OCR, "callback_urls": ["https://client.example/jobs"]}
     told["LUCIUS_STORAGE_BACKEND"] = storage
     async with plane(tmp_path, **told) as made, client(made) as http:

@@ -87,6 +87,18 @@ def test_a_server_that_is_not_ready_is_told_by_its_failing_checks(
 
 
 @pytest.mark.usefixtures("healthy")
+def test_a_doctor_without_the_right_key_says_where_the_reason_is(
+    client: Shell, server: Double
+) -> None:
+    checks = [{"name": "ledger", "ok": False, "detail": None}]
+    server.answers("GET", "/healthz/ready", Answer(503, {"status": "not ready", "checks": checks}))
+    run = client("doctor")
+    assert run.code == 1
+    (line,) = [line for line in run.out.splitlines() if line.startswith("FAIL")]
+    assert "LUCIUS_API_KEY" in line
+
+
+@pytest.mark.usefixtures("healthy")
 def test_a_doctor_looks_at_the_server_though_the_settings_are_wrong(client: Shell) -> None:
     client.export(LUCIUS_PORT="x", LUCIUS_AUTH="maybe")
     run = client("doctor", "--json")

@@ -54,7 +54,7 @@ def test_filters_reach_the_server(client: Shell, server: Double) -> None:
         *("--since", "2026-01-01T00:00:00Z", "--limit", "7", "--cursor", "c0"),
     )
     assert server.asked[0].query == {
-        "tenant": "a&b",
+        "tenant_id": "a&b",
         "state": "PAUSED",
         "request_type": "OCR→EMBEDDING",
         "since": "2026-01-01T00:00:00Z",
@@ -175,7 +175,7 @@ def test_dead_letters_are_listed_with_what_became_of_them(client: Shell, server:
     assert server.asked[0].query == {
         "kind": "STEP",
         "code": "ocr.NO_TEXT",
-        "tenant": "acme",
+        "tenant_id": "acme",
         "limit": "50",
     }
     assert "ocr.NO_TEXT" in run.out

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lucius_orchestrator.webhooks import tenant_key
 from tests.cli.shell import Shell
 
 
@@ -99,3 +100,46 @@ def test_a_place_that_cannot_be_written_is_named(shell: Shell, tmp_path: Path) -
     run = shell("keys", "create", "--name", "ci", "--role", "read", "--all-tenants")
     assert (run.code, run.out) == (3, "")
     assert "keys.json" in run.err
+
+
+MASTER = "m" * 32
+WEBHOOKS = {"LUCIUS_WEBHOOK_HOSTS": "hooks.example", "LUCIUS_WEBHOOK_MASTER_KEYS": MASTER}
+
+
+def test_the_key_of_webhooks_is_that_of_the_tenant(shell: Shell) -> None:
+    shell.export(**WEBHOOKS, LUCIUS_WEBHOOK_KEYS="s" * 32)
+    own = tenant_key(MASTER.encode(), "acme").decode()
+    assert shell("keys", "webhook", "acme") == (0, f"{own}\n", "")
+    assert shell("keys", "webhook", "beta").out != f"{own}\n"
+    assert shell("keys", "webhook", "acme", "--json").json == {
+        "tenant_id": "acme",
+        "key": own,
+        "also_signing": [],
+    }
+
+
+def test_while_keys_of_webhooks_are_rotated_the_newest_is_shown(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "tenants.yaml").write_text("acme: {webhook_keys: [2, 1]}\n")
+    shell.export(**WEBHOOKS, LUCIUS_PROTOCOLS_DIR=str(tmp_path))
+    new, old = (tenant_key(MASTER.encode(), "acme", number).decode() for number in (2, 1))
+    run = shell("keys", "webhook", "acme")
+    assert (run.code, run.out) == (0, f"{new}\n")
+    assert "sign too" in run.err
+    assert shell("keys", "webhook", "acme", "--json").json["also_signing"] == [old]
+
+
+def test_without_a_master_key_there_is_no_key_of_a_tenant(shell: Shell) -> None:
+    shell.export(LUCIUS_WEBHOOK_HOSTS="hooks.example", LUCIUS_WEBHOOK_KEYS="s" * 32)
+    run = shell("keys", "webhook", "acme")
+    assert (run.code, run.out) == (3, "")
+    assert "LUCIUS_WEBHOOK_MASTER_KEYS" in run.err
+
+
+def test_tenants_that_cannot_be_read_have_no_key(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "tenants.yaml").write_text("acme: {webhook_keys: [1, 1]}\n")
+    shell.export(**WEBHOOKS, LUCIUS_PROTOCOLS_DIR=str(tmp_path))
+    run = shell("keys", "webhook", "acme")
+    assert run.code == 3
+    assert "names a generation twice" in run.err

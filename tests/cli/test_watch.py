@@ -159,6 +159,17 @@ def test_a_refusal_is_not_tried_again(server: Double) -> None:
     assert losses.pauses == []
 
 
+def test_a_stream_that_is_closed_ends_with_the_reason(server: Double) -> None:
+    """The event is none of the job's, and nothing is tried again."""
+    refused = problem(401, "UNAUTHENTICATED", "No valid credential.")
+    server.answers("GET", PATH, Answer(200, RUNNING), refused)
+    closed = b'event: closed\ndata: {"code": "UNAUTHENTICATED", "detail": "revoked"}\n\n'
+    server.answers("GET", STREAM, Answer(200, closed, {"Content-Type": "text/event-stream"}))
+    with httpx.Client(base_url=server.url) as http, pytest.raises(Refused):
+        list(follow(Api(http, server.url), "job_1", "4", Retry((0.0,)), pytest.fail))
+    assert len(resumed_after(server)) == 1
+
+
 def test_events_are_read_however_their_bytes_arrive() -> None:
     data = {"text": "a\u2028b\x85c → d", "n": [1, 2]}
     raw = (

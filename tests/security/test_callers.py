@@ -19,7 +19,7 @@ EVERYBODYS = {Verb.READ_JOB, Verb.READ_PROTOCOLS, Verb.READ_UPLOAD}
 MAY = {
     Role.SUBMIT: {Verb.SUBMIT, Verb.UPLOAD, Verb.PUBLISH} | EVERYBODYS,
     Role.READ: EVERYBODYS | OVERVIEWS,
-    Role.OPERATE: EVERYBODYS | OVERVIEWS | CHANGES,
+    Role.OPERATE: EVERYBODYS | OVERVIEWS | CHANGES | {Verb.READ_READINESS},
     Role.ADMIN: set(Verb),
 }
 
@@ -56,7 +56,7 @@ def test_a_refusal_names_the_roles_that_would_do() -> None:
     assert caught.value.code is ErrorCode.FORBIDDEN
 
 
-@pytest.mark.parametrize("verb", [Verb.READ_METRICS, Verb.COLLECT_GARBAGE])
+@pytest.mark.parametrize("verb", [Verb.READ_METRICS, Verb.READ_READINESS, Verb.COLLECT_GARBAGE])
 @pytest.mark.parametrize("role", Role)
 def test_what_cannot_be_told_apart_by_tenant_is_for_callers_with_all_tenants(
     role: Role, verb: Verb

@@ -135,6 +135,7 @@ WRONG: dict[str, tuple[str, ...]] = {
     "LUCIUS_OUTPUT_ROOTS": FOLDERS,
     "LUCIUS_ALLOW_PRIVATE_ADDRESSES": SWITCH,
     "LUCIUS_WEBHOOK_HOSTS": PLACES,
+    "LUCIUS_WEBHOOK_MASTER_KEYS": ("short", f"{KEY},short", ",", f"{KEY},{KEY},{KEY}"),
     "LUCIUS_WEBHOOK_KEYS": ("short", f"{KEY},short", ",", f"{KEY},{KEY},{KEY}"),
     "LUCIUS_WEBHOOK_ALLOW_PRIVATE": SWITCH,
     "LUCIUS_MAX_INFLIGHT": WHOLE,

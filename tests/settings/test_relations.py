@@ -76,8 +76,15 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
         (
             HOOKS,
             {
-                "LUCIUS_WEBHOOK_KEYS": "is required with LUCIUS_WEBHOOK_HOSTS: what is sent is"
-                " signed"
+                "LUCIUS_WEBHOOK_MASTER_KEYS": "is required with LUCIUS_WEBHOOK_HOSTS: what is sent"
+                " is signed"
+            },
+        ),
+        (
+            HOOKS | {"LUCIUS_WEBHOOK_MASTER_KEYS": KEY, "LUCIUS_WEBHOOK_KEYS": KEY},
+            {
+                "LUCIUS_WEBHOOK_MASTER_KEYS": "must be other keys than LUCIUS_WEBHOOK_KEYS, which"
+                " receivers know: from a master key the keys of all tenants can be computed"
             },
         ),
         (
@@ -171,7 +178,7 @@ def test_what_does_not_go_together_is_refused(
         {"LUCIUS_AUTH": "off"},
         {"LUCIUS_AUTH": "off", "LUCIUS_HOST": "::1"},
         EVERYWHERE | {"LUCIUS_AUTH": "on"},
-        HOOKS | {"LUCIUS_WEBHOOK_KEYS": KEY},
+        HOOKS | {"LUCIUS_WEBHOOK_MASTER_KEYS": KEY},
         BLOBS,
         {
             "LUCIUS_ARTIFACTS_CATALOGUE": "postgres",
@@ -200,7 +207,7 @@ def test_what_goes_together_is_taken_without_a_word(environ: Mapping[str, str]) 
         ({"LUCIUS_HOST": "a b", "LUCIUS_AUTH": "off"}, {"LUCIUS_HOST"}),
         (EVERYWHERE | {"LUCIUS_AUTH": "no"}, {"LUCIUS_AUTH"}),
         (HOOKS | {"LUCIUS_WEBHOOK_KEYS": "short"}, {"LUCIUS_WEBHOOK_KEYS"}),
-        ({"LUCIUS_WEBHOOK_HOSTS": "a b"}, {"LUCIUS_WEBHOOK_HOSTS", "LUCIUS_WEBHOOK_KEYS"}),
+        ({"LUCIUS_WEBHOOK_HOSTS": "a b"}, {"LUCIUS_WEBHOOK_HOSTS", "LUCIUS_WEBHOOK_MASTER_KEYS"}),
         (
             {"LUCIUS_JWKS_URL": "login"},
             {"LUCIUS_JWKS_URL", "LUCIUS_JWT_ISSUER", "LUCIUS_JWT_AUDIENCE"},
@@ -249,7 +256,14 @@ def test_a_wrong_value_was_set_all_the_same(environ: Mapping[str, str], wrong: s
         ),
         (
             {"LUCIUS_WEBHOOK_KEYS": KEY},
-            "LUCIUS_WEBHOOK_KEYS changes nothing while LUCIUS_WEBHOOK_HOSTS is not set",
+            "LUCIUS_WEBHOOK_MASTER_KEYS and LUCIUS_WEBHOOK_KEYS change nothing while"
+            " LUCIUS_WEBHOOK_HOSTS is not set",
+        ),
+        (
+            HOOKS | {"LUCIUS_WEBHOOK_KEYS": KEY},
+            "LUCIUS_WEBHOOK_KEYS signs for all tenants, so that a receiver of one can pose as the"
+            " control plane to the others: set LUCIUS_WEBHOOK_MASTER_KEYS, give each tenant the key"
+            " of `lucius keys webhook TENANT`, then leave LUCIUS_WEBHOOK_KEYS out",
         ),
         (
             CONFIGURATION | {"LUCIUS_PROTOCOLS_DIR": "config"},

@@ -25,6 +25,7 @@ GOOD = {
     "LUCIUS_DATABASE_URL": f"postgresql://lucius:{WORD}@db/lucius",
     "LUCIUS_CALLBACK_KEYS": KEYS,
     "LUCIUS_WEBHOOK_HOSTS": "hooks.example",
+    "LUCIUS_WEBHOOK_MASTER_KEYS": f"{WORD}{'c' * 32}",
     "LUCIUS_WEBHOOK_KEYS": KEYS,
     "LUCIUS_TABLE_CONNECTION": f"AccountName=lucius;AccountKey={WORD}aa",
     "LUCIUS_SERVICEBUS_CONNECTION": "Endpoint=sb://bus.example/;SharedAccessKeyName=root;"
@@ -55,6 +56,7 @@ BAD = {
     "LUCIUS_TABLE_ENDPOINT": f"AccountName=lucius;AccountKey={WORD}",
     "LUCIUS_DATABASE_URL": f"mysql://lucius:{WORD}@db/lucius",
     "LUCIUS_CALLBACK_KEYS": WORD,
+    "LUCIUS_WEBHOOK_MASTER_KEYS": f"{KEYS},{KEYS}",
     "LUCIUS_WEBHOOK_KEYS": f"{KEYS},{KEYS}",
     "LUCIUS_SERVICEBUS_CONNECTION": f"Endpoint=sb://bus.example/;SharedAccessKey={WORD}",
     "LUCIUS_SERVICEBUS_NAMESPACE": f"Endpoint=sb://bus.example/;SharedAccessKey={WORD}",

@@ -74,6 +74,6 @@ async def sender(stage: Stage, certificate: Certificate) -> AsyncIterator[Webhoo
     policy = WebhookPolicy(frozenset({HOST}), allow_private=True)
     names = Names(LOOPBACK)
     async with WebhookSender(
-        [KEY], policy, stage.clock, ca_file=certificate.file, resolver=names
+        lambda _: [KEY], policy, stage.clock, ca_file=certificate.file, resolver=names
     ) as sender:
         yield sender

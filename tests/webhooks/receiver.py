@@ -5,7 +5,7 @@ import json
 import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -93,8 +93,9 @@ class Receiver:
     """Checks every signature, keeps an event once however often it comes, and answers as a test
     says, then with 200."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, keys: Sequence[bytes] = (KEY,)) -> None:
         self.clock = clock
+        self.keys = keys
         self.tries: list[dict[str, str]] = []
         self.bodies: list[bytes] = []
         self.events: dict[str, dict[str, Any]] = {}
@@ -111,7 +112,7 @@ class Receiver:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        verify(request.headers["Lucius-Signature"], body, [KEY], self.clock())
+        verify(request.headers["Lucius-Signature"], body, self.keys, self.clock())
         event = json.loads(body)
         assert request.headers["Lucius-Event-Id"] == event["event_id"]
         assert request.headers["Content-Type"] == "application/json"

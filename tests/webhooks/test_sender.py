@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from lucius_orchestrator.ports.webhooks import Webhook
-from lucius_orchestrator.webhooks import WebhookPolicy, WebhookSender, verify
+from lucius_orchestrator.webhooks import WebhookKeys, WebhookPolicy, WebhookSender, verify
 from lucius_orchestrator.webhooks.sender import (
     ANSWER_LIMIT,
     AddressForbidden,
@@ -65,7 +65,7 @@ def sender_of(
     **settings: Any,
 ) -> AbstractAsyncContextManager[WebhookSender]:
     return WebhookSender(
-        keys,
+        lambda _: keys,
         policy,
         receiver.clock,
         ca_file=trust.file if trust else None,
@@ -75,7 +75,7 @@ def sender_of(
 
 
 def webhook(url: str, event_id: str = "job_1.7.0") -> Webhook:
-    return Webhook(event_id, url, json.dumps({"event_id": event_id, "ä": "ü"}).encode())
+    return Webhook(event_id, "acme", url, json.dumps({"event_id": event_id, "ä": "ü"}).encode())
 
 
 async def test_the_body_arrives_byte_for_byte(receiver: Receiver, trust: Certificate) -> None:
@@ -308,7 +308,7 @@ async def test_errors_name_neither_path_nor_query(
     assert KEY.decode() not in str(failed.value)
 
 
-def test_nothing_is_sent_unsigned(clock: Clock) -> None:
+def test_nothing_is_sent_unsigned() -> None:
     for keys in ([], [b""]):
         with pytest.raises(ValueError, match="key"):
-            WebhookSender(keys, HERE, clock)
+            WebhookKeys(keys, lambda _: (1,))

@@ -3,8 +3,10 @@
 import base64
 import binascii
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+
+import pydantic_core
 
 from lucius_orchestrator.ports.ledger import InvalidCursor
 
@@ -32,11 +34,11 @@ def decode_letter(cursor: str | None) -> tuple[datetime, str] | None:
     first_at, letter_id = _decode("letter", cursor, str, str)
     try:
         moment = datetime.fromisoformat(first_at)
-    except ValueError as error:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC), letter_id
+    except (ValueError, OverflowError) as error:
         raise InvalidCursor("not a cursor of this list") from error
-    if moment.tzinfo is None:
-        raise InvalidCursor("not a cursor of this list")
-    return moment, letter_id
+    raise InvalidCursor("not a cursor of this list")
 
 
 def _encode(parts: list[str]) -> str:
@@ -45,7 +47,8 @@ def _encode(parts: list[str]) -> str:
 
 def _decode(kind: str, cursor: str, *types: type) -> list[Any]:
     try:
-        parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        # This parser ends at a depth of its own; that of the standard library at the stack's.
+        parts = pydantic_core.from_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error) as error:
         raise InvalidCursor("not a cursor of this list") from error
     if not isinstance(parts, list) or len(parts) != 1 + len(types) or parts[0] != kind:

@@ -22,6 +22,7 @@ from lucius_orchestrator.adapters.registry.members import (
 from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 
 _MOST_PLACES = 100
+_MOST_GENERATIONS = 1_000_000
 _PER_MODE: Fields = {spelling: Field(whole(0)) for spelling in MODE_SPELLINGS}
 
 
@@ -57,6 +58,15 @@ _PLACES: Fields = {
     "input_places": Field(list_of(_place(READABLE_SCHEMES - {ARTIFACT}), 0, _MOST_PLACES)),
     "output_places": Field(list_of(_place(PUBLISHABLE_SCHEMES - {ARTIFACT}), 0, _MOST_PLACES)),
 }
+
+
+def _generations(member: Member) -> tuple[int, ...] | None:
+    found: tuple[int, ...] | None = list_of(whole(1, _MOST_GENERATIONS), 1, 2)(member)
+    if found and len(set(found)) < len(found):
+        member.refuse("names a generation twice")
+    return found
+
+
 DEFAULTS: Fields = {
     "mode": Field(mode),
     "max_inflight": Field(whole(0)),
@@ -70,6 +80,7 @@ TENANT: Fields = {
     "allowed_modes": Field(_modes),
     "max_inflight": Field(whole(0)),
     **_PLACES,
+    "webhook_keys": Field(_generations),
 }
 
 

@@ -41,7 +41,7 @@ def named_tenant(request: Request, tenant_id: str | None) -> str:
     """The one that the query names. A caller with one tenant need not name it."""
     found = listed_tenant(caller_of(request), tenant_id)
     if found is None:
-        problem = Problem("/query/tenant", "must name a tenant")
+        problem = Problem("/query/tenant_id", "must name a tenant")
         raise ContractError(ErrorCode.ENVELOPE_INVALID, "whose artifacts is not said", [problem])
     return found
 

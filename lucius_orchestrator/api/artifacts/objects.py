@@ -11,19 +11,19 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import NamedTuple
-from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
 from lucius_artifacts.errors import NotFound
 from lucius_artifacts.objects.disposition import attachment
 from lucius_artifacts.objects.keys import not_as_long
-from lucius_artifacts.signing import Offered, SignatureRefused, UrlSigner
+from lucius_artifacts.signing import Offered, UrlSigner
 from lucius_bus.waiting import in_time
 from lucius_orchestrator.api.artifacts.access import ArtifactAccess
 from lucius_orchestrator.api.artifacts.ranges import Span, asked_span
 from lucius_orchestrator.api.bodies import ClientGone
 from lucius_orchestrator.api.headers import header
+from lucius_orchestrator.api.parameters import read_query
 from lucius_orchestrator.api.parts import ApiParts
 from lucius_orchestrator.api.paths import ARTIFACTS
 from lucius_orchestrator.api.problems import BodyTooSlow
@@ -35,7 +35,8 @@ PIECE = 256 * 1024
 _PLACE = re.compile(
     re.escape(PREFIX) + r"(?P<key>[A-Za-z0-9_-]{1,128})(/parts/(?P<number>[1-9][0-9]{0,5}))?"
 )
-_MOST_FIELDS = 20
+_OF_A_PART = ("expires", "length", "signature")
+_OF_AN_OBJECT = ("expires", "media_type", "file_name", "signature")
 _SAFE = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; sandbox"),
@@ -74,7 +75,7 @@ class PutPart(_ObjectEndpoint):
         place = Place.of(scope["path"])
         if place is None or place.number is None:
             raise NotFound("such part")
-        length = self._signer.accept_part(place.key, place.number, _query(scope))
+        length = self._signer.accept_part(place.key, place.number, read_query(scope, _OF_A_PART))
         _check_announced(scope, place.number, length)
         async with aclosing(_chunks(receive, self._idle)) as content:
             await self._access.artifacts.objects.put_part(place.key, place.number, length, content)
@@ -87,7 +88,7 @@ class GetObject(_ObjectEndpoint):
         place = Place.of(scope["path"])
         if place is None or place.number is not None:
             raise NotFound("such object")
-        offered = self._signer.accept_read(place.key, _query(scope))
+        offered = self._signer.accept_read(place.key, read_query(scope, _OF_AN_OBJECT))
         objects = self._access.artifacts.objects
         total = sum((await objects.parts(place.key)).values())
         span = asked_span(header(scope, b"range"), total)
@@ -95,14 +96,6 @@ class GetObject(_ObjectEndpoint):
         first = await anext(content, b"")  # what is not there is said before anything else
         await send(_start(span, total, offered))
         await _send_all(send, first, content)
-
-
-def _query(scope: Scope) -> dict[str, str]:
-    try:
-        text = scope["query_string"].decode("ascii")
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
-    except ValueError as error:
-        raise SignatureRefused("the address was altered, or is not one of this service") from error
 
 
 def _check_announced(scope: Scope, number: int, length: int) -> None:
