@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH_SIZE = Symbol("com.microsoft:max-message-batch-size")
 _REQUEST_LIMIT = 1024 * 1024
+_TOKEN_LIMIT = 64 * 1024
 _SPARE = 64 * 1024  # so that what is a little too large is refused alone, not with its link
 
 
@@ -72,13 +73,14 @@ def _node(session: "Session", address: Address) -> Node | None:
 
 def _attach_to_node(session: "Session", attach: Attach, node: Node) -> None:
     name, handle = attach.name, attach.handle
+    limit = _TOKEN_LIMIT if node is session.connection.cbs else _REQUEST_LIMIT
     if attach.role:
         reply_to = attach.target.address if isinstance(attach.target, Target) else None
         answer(session, attach, initial_delivery_count=0)
         session.keep(handle, Responses(session, handle, name, node, reply_to))
     else:
-        answer(session, attach, max_message_size=_REQUEST_LIMIT)
-        session.keep(handle, Requests(session, handle, name, node, _REQUEST_LIMIT))
+        answer(session, attach, max_message_size=limit)
+        session.keep(handle, Requests(session, handle, name, node, limit))
 
 
 def _attach_sender(session: "Session", attach: Attach, entity: str) -> None:

@@ -3,6 +3,8 @@
 from servicebus_emulator.links.host import Host
 from servicebus_emulator.sas import Unauthorized
 
+_MOST_TOKENS = 5000  # of a connection; the oldest goes
+
 
 class Authorization:
     """Tokens are put on `$cbs`; one that covers an entity must stand when a link to it is made."""
@@ -14,7 +16,15 @@ class Authorization:
     def put(self, resource: str, token: str) -> None:
         """`Unauthorized`: the token is not good for the resource."""
         self._host.keys.check(token, resource, self._host.clock())
-        self._tokens[resource.lower()] = token
+        if self._host.keys:
+            self._tokens.pop(resource.lower(), None)
+            self._tokens[resource.lower()] = token
+            if len(self._tokens) > _MOST_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
+
+    @property
+    def has_token(self) -> bool:
+        return bool(self._tokens)
 
     def check(self, resource: str) -> None:
         """`Unauthorized`: no token that was put covers the resource."""

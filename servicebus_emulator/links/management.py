@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _PREFIX = "com.microsoft:"
 _DELETE = 0  # receiver-settle-mode: gone once delivered
 _LARGEST_PEEK = 250
+_PEEKED_BYTES = 1024 * 1024
 _EMPTY: dict[str, object] = {}
 Body = Mapping[str, Any]
 
@@ -97,7 +98,12 @@ class ManagementNode:
         source = self._host.broker.source(self._entity)
         limit = min(int(body["message-count"]), _LARGEST_PEEK)
         found = source.peek(int(body["from-sequence-number"]), limit, body.get("session-id"))
-        return _messages([{"message": encoded(one._replace(locked_until=None))} for one in found])
+        messages: list[bytes] = []
+        for one in found:  # clients peek again from where an answer ends
+            messages.append(encoded(one._replace(locked_until=None)))
+            if sum(map(len, messages)) >= _PEEKED_BYTES:
+                break
+        return _messages([{"message": each} for each in messages])
 
     def _receive_deferred(self, body: Body) -> Response:
         source = self._host.broker.source(self._entity)

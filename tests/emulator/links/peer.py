@@ -23,6 +23,7 @@ from servicebus_emulator.amqp import (
     encode_sasl_frame,
 )
 from servicebus_emulator.broker import Broker, QueueSettings
+from servicebus_emulator.connection_limits import ConnectionLimits
 from servicebus_emulator.faults import Faults
 from servicebus_emulator.links import Connection
 from servicebus_emulator.messages import Message
@@ -50,6 +51,7 @@ class FakeHost:
 
     keys: Keys = field(default_factory=Keys)
     faults: Faults = field(default_factory=Faults)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     name: str = "host"
     now: int = 1_800_000_000_000
     timers: list[Timer] = field(default_factory=list)
