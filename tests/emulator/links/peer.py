@@ -90,6 +90,7 @@ class Peer:
         self._reader = FrameReader(1 << 20)
         self._frames: list[Frame] = []
         self._is_reading = False
+        self.takes_output = True
 
     def write(self, data: bytes) -> None:
         self.connection.receive(data)
@@ -170,6 +171,8 @@ class Peer:
         return [Message.parse(frame.payload) for frame in frames]
 
     def _take(self) -> None:
+        if not self.takes_output:
+            return
         output = self.connection.take_output()
         self.bytes_read += output
         self._reader.feed(output)
