@@ -12,7 +12,7 @@ from servicebus_emulator.links.answering import Refused, answer, keep_receiver, 
 from servicebus_emulator.links.faulting import struck
 from servicebus_emulator.links.requests import Node, Requests, Responses
 from servicebus_emulator.links.sending import Arrivals
-from servicebus_emulator.sas import Unauthorized
+from servicebus_emulator.sas import Right, Unauthorized
 
 if TYPE_CHECKING:
     from servicebus_emulator.links.session import Session
@@ -38,7 +38,7 @@ def _make_link(session: "Session", attach: Attach) -> None:
     if not address.is_cbs:
         if struck(session.connection.host, Point.ATTACH, address.entity) is not None:
             raise Refused(conditions.busy())
-        _authorize(session, address)
+        _authorize(session, address, attach)
     node = _node(session, address)
     if node is not None:
         _attach_to_node(session, attach, node)
@@ -58,9 +58,11 @@ def _address(attach: Attach) -> Address:
     return parse_address(terminus.address)
 
 
-def _authorize(session: "Session", address: Address) -> None:
+def _authorize(session: "Session", address: Address, attach: Attach) -> None:
+    """What is asked of a management node has its right checked with each request."""
+    right = None if address.is_management else Right.LISTEN if attach.role else Right.SEND
     try:
-        session.connection.authorization.check(address.entity)
+        session.connection.authorization.check(address.entity, right)
     except Unauthorized as error:
         raise Refused(Error(conditions.UNAUTHORIZED, str(error))) from error
 

@@ -24,6 +24,7 @@ from servicebus_emulator.links.faulting import struck
 from servicebus_emulator.links.requests import Request, Response, Responses
 from servicebus_emulator.links.rules import add_rule, listed_rules, remove_rule
 from servicebus_emulator.messages import Message
+from servicebus_emulator.sas import Right, Unauthorized
 
 if TYPE_CHECKING:
     from servicebus_emulator.links.connection import Connection
@@ -33,6 +34,14 @@ _DELETE = 0  # receiver-settle-mode: gone once delivered
 _LARGEST_PEEK = 250
 _PEEKED_BYTES = 1024 * 1024
 _EMPTY: dict[str, object] = {}
+_RIGHTS = {
+    "schedule-message": Right.SEND,
+    "cancel-scheduled-message": Right.SEND,
+    "add-rule": Right.MANAGE,
+    "remove-rule": Right.MANAGE,
+    "enumerate-rules": Right.MANAGE,
+}
+"""What the others need is to listen."""
 Body = Mapping[str, Any]
 
 
@@ -62,10 +71,14 @@ class ManagementNode:
         }
 
     def handle(self, request: Request) -> Response:
-        name = str(request.properties.get("operation", ""))
-        operation = self._operations.get(name.removeprefix(_PREFIX))
+        name = str(request.properties.get("operation", "")).removeprefix(_PREFIX)
+        operation = self._operations.get(name)
         if operation is None:
             return _failure(501, conditions.NOT_IMPLEMENTED, f"there is no operation {name!r}")
+        try:
+            self._connection.authorization.check(self._entity, _RIGHTS.get(name, Right.LISTEN))
+        except Unauthorized as error:
+            return _failure(401, conditions.UNAUTHORIZED, str(error))
         fault = struck(self._host, Point.MANAGE, self._entity)
         if fault is not None and fault.kind is FaultKind.REFUSE:
             return _failure(503, conditions.SERVER_BUSY, "the server is busy")
