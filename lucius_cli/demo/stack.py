@@ -55,7 +55,8 @@ class Stack:
         self._plane = self._control_plane(port, bus_port, engine)
 
     def __enter__(self) -> Self:
-        self.logs.mkdir(parents=True, exist_ok=True)
+        for folder in (self.data, self.logs):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._start()
         except BaseException:

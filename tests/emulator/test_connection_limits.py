@@ -230,6 +230,21 @@ async def test_a_receiver_that_does_not_read_holds_little_and_gets_all_when_it_r
     assert len(ids) == count
 
 
+async def test_a_receiver_that_reads_gets_more_than_is_made_at_once() -> None:
+    """Also where the kernel takes everything, so that nothing is ever paused."""
+    count = 400
+    async with serving(limits()) as emulator:
+        emulator.broker.send(
+            QUEUE, [Message.build(b"x" * 9000, message_id=f"m{n}") for n in range(count)]
+        )
+        async with connected(emulator, OPEN + receiving(2**31 - 1)) as peer:
+            got = 0
+            async for frame in peer.frames():
+                got += isinstance(frame.performative, Transfer)
+                if got == count:
+                    break
+
+
 async def _stalls(emulator: Emulator) -> None:
     """Many turns of the loop deliver nothing more."""
     seen, quiet = -1, 0
