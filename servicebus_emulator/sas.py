@@ -32,7 +32,7 @@ class Right(StrEnum):
 
 
 class Grant(NamedTuple):
-    """A right to every entity whose path begins so."""
+    """A right to every entity whose path begins so, in whatever case."""
 
     right: Right
     prefix: str
@@ -86,7 +86,7 @@ class Keys:
         grants = self._grants.get(self._name_of(token.key_name))
         _, path = _place(resource)
         return grants is None or any(
-            grant.right is right and path.startswith(grant.prefix) for grant in grants
+            grant.right is right and path.startswith(grant.prefix.lower()) for grant in grants
         )
 
     def _check_signature(self, token: _Token) -> None:
