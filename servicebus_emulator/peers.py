@@ -37,6 +37,11 @@ class Peer(asyncio.Protocol):
         self._handshake: Timer | None = None
         self._closing: Timer | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether the limit of connections is about it: it is neither refused nor over."""
+        return not (self._is_refused or self._closing)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is of no such class
         limit = self._server.limits.handshake_ms
@@ -44,6 +49,8 @@ class Peer(asyncio.Protocol):
         self._is_refused = not self._server.opened(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._closing is not None:
+            return
         if self._connection is not None:
             self._connection.receive(data)
             self._regulate(self._connection)
@@ -57,7 +64,7 @@ class Peer(asyncio.Protocol):
 
     def send(self) -> None:
         transport, connection = self._transport, self._connection
-        if transport is None or connection is None or transport.is_closing():
+        if transport is None or connection is None or transport.is_closing() or self._closing:
             return
         if connection.is_dropped:
             transport.abort()
@@ -118,7 +125,7 @@ class Peer(asyncio.Protocol):
     def _regulate(self, connection: Connection) -> None:
         """A peer that does not read is not read from: its requests wait with it."""
         assert self._transport is not None
-        if self._transport.is_closing():
+        if self._transport.is_closing() or connection.is_over:
             return
         if connection.wants_input:
             self._transport.resume_reading()
@@ -132,8 +139,10 @@ class Peer(asyncio.Protocol):
             self.abort()
 
     def _close(self, transport: asyncio.Transport) -> None:
-        """A peer that does not read its last words is not waited for."""
-        transport.close()
+        """What the peer still sends is passed over until it closes too: a connection that is closed
+        on unread bytes is reset, and its last words with it. They are not waited for long."""
+        transport.write_eof()
+        transport.resume_reading()
         limit = self._server.limits.closing_ms
         self._closing = self._server.call_later(limit, transport.abort)
 

@@ -146,11 +146,12 @@ class Emulator:
             journal.compact(self.broker.snapshot())
 
     def opened(self, peer: Peer) -> bool:
+        limit = self.limits.connections
+        is_admitted = sum(other.counts for other in self._peers) < limit
         self._peers.add(peer)
-        excess = len(self._peers) - self.limits.connections
-        if excess > _REFUSED_AT_ONCE:
+        if len(self._peers) > limit + _REFUSED_AT_ONCE:
             peer.abort()
-        return excess <= 0
+        return is_admitted
 
     def closed(self, peer: Peer) -> None:
         self._peers.discard(peer)
