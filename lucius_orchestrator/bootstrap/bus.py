@@ -79,8 +79,8 @@ def _emulator_connection(host: str, port: int, name: str, key: str) -> str:
 
 
 def _keys_inside(settings: Settings) -> "Keys":
-    """None without auth. With it one key that lets services do what they must: they cannot send
-    directives, nor read replies, nor change topics. The control plane itself needs no key."""
+    """None are needed without auth. With it services have a key that lets them do what they must:
+    they cannot send directives, read replies or change topics. The control plane needs no key."""
     from servicebus_emulator.sas import Grant, Keys, Right
 
     if not settings.auth:
