@@ -20,6 +20,7 @@ from lucius_outbox.sqlite.journal import create_private
 from lucius_sdk.idempotency_store.opening import open_store
 from servicebus_emulator.journal import Journal
 from tests.bootstrap.planes import plane
+from tests.cli.shell import Shell
 
 KEY = "object-1"
 
@@ -109,3 +110,18 @@ async def test_doctor_warns_of_what_others_may_read(folder: Path, mode: int, war
     assert found.ok
     assert ("chmod -R go= ledger.db" in found.detail) is warned
     assert "workspace" not in found.detail
+
+
+def test_doctor_warns_of_a_dedup_store_that_others_may_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(monkeypatch, capsys)
+    shell.export(
+        LUCIUS_URL="http://127.0.0.1:1",
+        LUCIUS_DATA_DIR=str(folder / "none"),
+        LUCIUS_WORKSPACE_ROOT=str(folder / "workspace"),
+        LUCIUS_DEDUP_STORE=f"sqlite://{folder}/store.db",
+    )
+    assert "dedup store file" not in shell("doctor").out
+    (folder / "store.db").chmod(0o640)
+    assert f"chmod go= {folder}/store.db*" in shell("doctor", "--json").out
