@@ -141,10 +141,13 @@ class Peer(asyncio.Protocol):
     def _close(self, transport: asyncio.Transport) -> None:
         """What the peer still sends is passed over until it closes too: a connection that is closed
         on unread bytes is reset, and its last words with it. They are not waited for long."""
-        transport.write_eof()
-        transport.resume_reading()
         limit = self._server.limits.closing_ms
         self._closing = self._server.call_later(limit, transport.abort)
+        try:
+            transport.write_eof()
+            transport.resume_reading()
+        except OSError:  # the peer did not wait for them
+            transport.abort()
 
     def _written(self) -> None:
         self._server.written(self)

@@ -134,9 +134,12 @@ class AdministrationProtocol(asyncio.Protocol):
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             detail = _DETAILS.get(status, "this is not HTTP")
             self._respond(error_response(status, detail, is_last=True))
-        self._transport.write_eof()
         self._is_over = True
         self._expire_in(self._limits.closing_ms)
+        try:
+            self._transport.write_eof()
+        except OSError:  # the peer did not wait for them
+            self._transport.abort()
 
     def _close(self) -> None:
         self._transport.close()

@@ -1,6 +1,7 @@
 """What a peer may take of the emulator: silence, connections, memory and time, on real sockets."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -265,6 +266,16 @@ async def test_a_peer_that_reads_nothing_is_left_like_a_silent_one() -> None:
         )
         async with connected(emulator, OPEN + receiving(2**31 - 1)):
             await emulator.ended.wait()
+
+
+async def test_a_peer_that_does_not_wait_for_last_words_disturbs_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(limits()) as emulator:
+        with socket.create_connection(("127.0.0.1", emulator.port)) as hasty:
+            hasty.sendall(OPEN + encode_frame(0, Close()))
+        await emulator.ended.wait()
+    assert caplog.text == ""
 
 
 async def test_a_request_that_comes_too_slowly_is_refused() -> None:
