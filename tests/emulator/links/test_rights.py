@@ -22,10 +22,11 @@ from servicebus_emulator.broker import QueueSettings
 from servicebus_emulator.sas import Grant, Keys, Right
 from tests.emulator.links.peer import QUEUE, FakeHost, Peer, put
 
-PEEK = ("peek-message", {"from-sequence-number": Long(0), "message-count": Int(1)})
-SCHEDULE = ("schedule-message", {"messages": []})
-CANCEL = ("cancel-scheduled-message", {"sequence-numbers": []})
-RULES = ("enumerate-rules", {"skip": Int(0), "top": Int(10)})
+Asked = tuple[str, Mapping[str, object]]
+PEEK: Asked = ("peek-message", {"from-sequence-number": Long(0), "message-count": Int(1)})
+SCHEDULE: Asked = ("schedule-message", {"messages": []})
+CANCEL: Asked = ("cancel-scheduled-message", {"sequence-numbers": []})
+RULES: Asked = ("enumerate-rules", {"skip": Int(0), "top": Int(10)})
 
 
 def connected(*rights: Right, prefix: str = "WO") -> Peer:
@@ -86,9 +87,7 @@ def test_a_right_is_for_the_entities_that_it_names() -> None:
         (RULES, Right.MANAGE),
     ],
 )
-def test_a_request_of_a_management_node_needs_its_right(
-    request_: tuple[str, Mapping[str, object]], right: Right
-) -> None:
+def test_a_request_of_a_management_node_needs_its_right(request_: Asked, right: Right) -> None:
     """The node can be asked without any link on which messages go."""
     others = [each for each in Right if each is not right]
     assert status_of(connected(*others), *request_) == 401
