@@ -1,4 +1,4 @@
-"""`lucius bus up`: the Service Bus emulator alone."""
+"""`lucius bus`: the Service Bus emulator alone, and what connects to the one inside `lucius up`."""
 
 import asyncio
 import errno
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from lucius_cli.environment import settings_of
 from lucius_cli.failures import EnvironmentFailed, Unsuitable
 from lucius_cli.output import print_line, say
 
@@ -58,13 +59,51 @@ def up(
             " no list of processes shows it.",
         ),
     ] = None,
+    max_connections: Annotated[
+        int, typer.Option(min=1, help="How many clients may be connected at once.")
+    ] = 1000,
 ) -> None:
     """Run the Service Bus emulator, and nothing else, until SIGTERM or Ctrl-C."""
     keys = _keys([*(key or ()), *_exported(os.environ)])
     _check_reach(host, keys)
     place = _Place(host, port)
-    with _startable(place), _emulator(config, data, keys) as emulator:
+    with _startable(place), _emulator(config, data, keys, max_connections) as emulator:
         _run(_serve(emulator, place, _announcement(place, keys)))
+
+
+@app.command("connection")
+def connection(
+    data: Annotated[
+        Path | None, typer.Option(help="The data folder; instead of LUCIUS_DATA_DIR.")
+    ] = None,
+    bus_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Where the bus is; instead of LUCIUS_BUS_PORT."),
+    ] = None,
+) -> None:
+    """Print the LUCIUS_SERVICEBUS_CONNECTION of services for the bus inside `lucius up`.
+
+    With auth on it holds the key that the data folder keeps: only who may read that folder gets it.
+    """
+    from lucius_contract.errors import ContractError
+    from lucius_orchestrator.bootstrap.bus import bus_key_file, connection_inside
+
+    given = {"LUCIUS_DATA_DIR": data, "LUCIUS_BUS_PORT": bus_port}
+    chosen = {name: str(value) for name, value in given.items() if value is not None}
+    settings = settings_of({**os.environ, **chosen})
+    if settings.shares_bus:
+        raise Unsuitable("the bus is the one that the environment names, not inside `lucius up`")
+    if settings.bus_port == 0:
+        raise Unsuitable("LUCIUS_BUS_PORT is 0: give --bus-port, from the line `ready ... bus=...`")
+    if settings.auth and not bus_key_file(settings).exists():
+        raise EnvironmentFailed(
+            f"there is no key in {settings.data_dir}: start `lucius up` first, or name its folder"
+            " with --data"
+        )
+    try:
+        print_line(connection_inside(settings, settings.bus_port))
+    except ContractError as error:
+        raise EnvironmentFailed(error.message) from error
 
 
 def _exported(environ: Mapping[str, str]) -> list[str]:
@@ -94,9 +133,10 @@ def _check_reach(host: str, keys: Mapping[str, str]) -> None:
 
 @contextmanager
 def _emulator(
-    config: Path | None, data: Path | None, keys: Mapping[str, str]
+    config: Path | None, data: Path | None, keys: Mapping[str, str], max_connections: int
 ) -> Iterator["Emulator"]:
     from servicebus_emulator.config import apply, load_config
+    from servicebus_emulator.connection_limits import ConnectionLimits
     from servicebus_emulator.journal import Journal
     from servicebus_emulator.sas import Keys
     from servicebus_emulator.server import Emulator
@@ -106,7 +146,8 @@ def _emulator(
         data.mkdir(parents=True, exist_ok=True, mode=0o700)  # messages may carry tokens
     journal = None if data is None else Journal(data)
     try:
-        emulator = Emulator(keys=Keys(keys), journal=journal)
+        limits = ConnectionLimits(connections=max_connections)
+        emulator = Emulator(keys=Keys(keys), journal=journal, limits=limits)
         if declared is not None:
             apply(emulator.broker, declared)
         yield emulator

@@ -95,6 +95,17 @@ def _places_of_a_service(environ: Mapping[str, str]) -> Iterator[Finding]:
     yield _looked_at("workspace", settings.workspace_root, lambda: _look_at_workspace(settings))
     place = settings.dedup_store.reveal().partition(":")[0]
     yield _looked_at("dedup store", place, lambda: asyncio.run(_look_at_store(settings)))
+    yield from _mode_of_store(settings.dedup_store.reveal())
+
+
+def _mode_of_store(url: str) -> Iterator[Finding]:
+    from lucius_orchestrator.security.private_files import open_to_others
+    from lucius_sdk.idempotency_store.opening import sqlite_path
+
+    path = sqlite_path(url)
+    if path is not None and open_to_others([path]) and open_to_others([path.absolute().parent]):
+        advice = f"warning: other users may read {path}: `chmod go= {path}*` closes it"
+        yield Finding("dedup store file", ok=True, detail=advice)
 
 
 def _looked_at(name: str, place: str, look: Callable[[], None]) -> Finding:

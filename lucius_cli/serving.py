@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -108,6 +109,9 @@ def _announcement(settings: "Settings", role: str) -> Callable[["ServingAt"], No
         say(f"bus    {at.bus or 'none: this role needs none'}")
         if at.connection is not None:
             say(f"       services connect with {at.connection}")
+        elif at.bus is not None and not settings.shares_bus:
+            command = _connection_command(settings, at.bus)
+            say(f"       services connect with what this prints: {command}")
         for line in _temporal(settings, at):
             say(line)
         if role == "worker":
@@ -118,6 +122,12 @@ def _announcement(settings: "Settings", role: str) -> Callable[["ServingAt"], No
         print_line(f"ready {'api' if at.has_api else 'health'}={at.http} bus={at.bus or 'none'}")
 
     return announce
+
+
+def _connection_command(settings: "Settings", bus: str) -> str:
+    """The key is a secret, which terminals and logs keep for long."""
+    folder = shlex.quote(str(settings.data_dir.absolute()))
+    return f"lucius bus connection --data {folder} --bus-port {bus.rpartition(':')[2]}"
 
 
 def _temporal(settings: "Settings", at: "ServingAt") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The mock's verbs over HTTP, for tests in other languages.
+"""The mock's verbs over HTTP, for tests in other languages; web pages are refused.
 
 POST   /directives                 send one; the body is `stage.Sending`
 POST   /jobs/{jobId}:duplicate     the same directive again (also :attempt :expire :cancel
@@ -26,6 +26,7 @@ from orchestrator_mock.mock import Issued
 from orchestrator_mock.recording import Entry, What
 from orchestrator_mock.script import FaultSpec, Player, ScriptError, ScriptFailed, read_script
 from orchestrator_mock.stage import Sending, Stage
+from servicebus_emulator.administration import is_of_web_page
 
 _LONGEST_WAIT = 60.0
 
@@ -48,7 +49,7 @@ class Control:
         self.port = 0
 
     async def open(self, port: int = 0) -> None:
-        app = web.Application(middlewares=[_explained])
+        app = web.Application(middlewares=[_explained, _for_programs_alone])
         app.add_routes(
             [
                 web.get("/healthz/live", _alive),
@@ -154,7 +155,11 @@ async def _alive(_request: web.Request) -> web.Response:
 
 
 async def _body(request: web.Request) -> Any:
-    return await request.json() if request.can_read_body else {}
+    if not request.can_read_body:
+        return {}
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="a body is application/json")
+    return await request.json()
 
 
 def _issued(issued: Issued) -> dict[str, Any]:
@@ -189,6 +194,16 @@ async def _explained(
         return _refused(HTTPStatus.CONFLICT, str(error))
     except (ScriptError, ValueError) as error:
         return _refused(HTTPStatus.BAD_REQUEST, str(error))
+
+
+@web.middleware
+async def _for_programs_alone(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    if is_of_web_page({name.lower(): value for name, value in request.headers.items()}):
+        reason = "only programs on this machine are answered, under its own names, not web pages"
+        return _refused(HTTPStatus.FORBIDDEN, reason)
+    return await handler(request)
 
 
 def _refused(status: int, detail: str) -> web.Response:

@@ -5,7 +5,8 @@ Texts of `Unauthorized` go to the peer and into logs: they name no key, no token
 
 import base64
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -21,6 +22,22 @@ class Unauthorized(Exception):
         self.description = description
 
 
+class Right(StrEnum):
+    """As Service Bus names them; `MANAGE` is to make, change and delete entities, and all that is
+    asked over HTTP."""
+
+    LISTEN = "Listen"
+    SEND = "Send"
+    MANAGE = "Manage"
+
+
+class Grant(NamedTuple):
+    """A right to every entity whose path begins so, in whatever case."""
+
+    right: Right
+    prefix: str
+
+
 class _Token(NamedTuple):
     """`resource` as it stands in the token: the signature is over its encoded form."""
 
@@ -31,10 +48,16 @@ class _Token(NamedTuple):
 
 
 class Keys:
-    """The keys of a namespace by their names. Without any everything is let through."""
+    """The keys of a namespace by their names. Without any everything is let through. A key for
+    which no grants are given has every right."""
 
-    def __init__(self, keys: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        keys: Mapping[str, str] | None = None,
+        grants: Mapping[str, Sequence[Grant]] | None = None,
+    ) -> None:
         self._keys = {name: key.encode() for name, key in (keys or {}).items()}
+        self._grants = dict(grants or {})
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -45,9 +68,9 @@ class Keys:
     def items(self) -> list[tuple[str, str]]:
         return [(name, key.decode()) for name, key in self._keys.items()]
 
-    def check(self, token: str, resource: str, now_ms: int) -> None:
+    def check(self, token: str, resource: str, now_ms: int, right: Right | None = None) -> None:
         """`resource` is a URI, or a bare path. `Unauthorized`: the token is not signed with one of
-        the keys, has expired, or is for another resource."""
+        the keys, has expired, is for another resource, or its key has not that right there."""
         if not self._keys:
             return
         found = _parse(token)
@@ -56,6 +79,15 @@ class Keys:
             raise Unauthorized("the token has expired")
         if not _covers(unquote_plus(found.resource), resource):
             raise Unauthorized("the token is for another resource")
+        if right is not None and not self._has_right(found, resource, right):
+            raise Unauthorized(f"the key has no right to {right.lower()} here")
+
+    def _has_right(self, token: _Token, resource: str, right: Right) -> bool:
+        grants = self._grants.get(self._name_of(token.key_name))
+        _, path = _place(resource)
+        return grants is None or any(
+            grant.right is right and path.startswith(grant.prefix.lower()) for grant in grants
+        )
 
     def _check_signature(self, token: _Token) -> None:
         name = self._name_of(token.key_name)

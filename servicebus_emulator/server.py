@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from servicebus_emulator.administration import Administration, AdministrationProtocol
+from servicebus_emulator.administration import Administration, AdministrationProtocol, Full
 from servicebus_emulator.broker import Broker, Observation, Record
+from servicebus_emulator.connection_limits import ConnectionLimits
 from servicebus_emulator.faults import Faults
 from servicebus_emulator.journal import JournalError
 from servicebus_emulator.links import Timer
@@ -18,6 +19,7 @@ from servicebus_emulator.sas import Keys
 
 _SHORTEST = 0.001  # seconds; timers may fire a little early
 _RETRY_SECONDS = 1.0
+_REFUSED_AT_ONCE = 64  # connections that are told why they are refused; others are cut
 _log = logging.getLogger("servicebus_emulator")
 
 
@@ -59,6 +61,7 @@ class Emulator:
         tokens: Callable[[], bytes] = random_token,
         keys: Keys | None = None,
         journal: Keeper | None = None,
+        limits: ConnectionLimits | None = None,
         max_message_bytes: int = 256 * 1024,
         observe: Callable[[Observation], None] | None = None,
     ) -> None:
@@ -66,6 +69,7 @@ class Emulator:
         self.name = "lucius-servicebus-emulator"
         self.keys = keys or Keys()
         self.faults = Faults()
+        self.limits = limits or ConnectionLimits()
         self._journal = journal
         record: Callable[[Record], None] | None = None if journal is None else journal.record
         self.broker = Broker(clock, tokens, record, max_message_bytes, observe)
@@ -141,8 +145,13 @@ class Emulator:
         if journal.wants_compaction:
             journal.compact(self.broker.snapshot())
 
-    def opened(self, peer: Peer) -> None:
+    def opened(self, peer: Peer) -> bool:
+        limit = self.limits.connections
+        is_admitted = sum(other.counts for other in self._peers) < limit
         self._peers.add(peer)
+        if len(self._peers) > limit + _REFUSED_AT_ONCE:
+            peer.abort()
+        return is_admitted
 
     def closed(self, peer: Peer) -> None:
         self._peers.discard(peer)
@@ -151,8 +160,9 @@ class Emulator:
         self._written[peer] = None
         self.settle_soon()
 
-    def administration_protocol(self) -> AdministrationProtocol:
-        return AdministrationProtocol(self._administration)
+    def administration_protocol(self, *, is_refused: bool = False) -> AdministrationProtocol:
+        app = Full() if is_refused else self._administration
+        return AdministrationProtocol(app, self.limits)
 
     def call_later(self, milliseconds: int, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(milliseconds / 1000, callback)

@@ -16,6 +16,10 @@ _READY = b"ready "
 _TAIL_LINES = 5
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 class Child:
     """Started, watched and stopped by this handle alone. It has a session of its own, so that
     Ctrl-C in the terminal reaches it through us, in the order in which things should end."""
@@ -42,7 +46,7 @@ class Child:
     def start(self) -> None:
         """Returns at once. `EnvironmentFailed` if there is nothing to start."""
         try:
-            with self.log.open("ab") as log:
+            with open(self.log, "ab", opener=_private) as log:
                 self._process = subprocess.Popen(  # noqa: S603  # the commands are our own
                     self._command,
                     cwd=self._folder,

@@ -74,6 +74,9 @@ def demo(
     engine: Annotated[
         str | None, typer.Option(help="ledger or temporal: what drives the job.")
     ] = None,
+    auth: Annotated[
+        bool, typer.Option("--auth", help="With auth on: keys for the API and for the bus.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """See one job through: the control plane, three services, a document and its answers."""
@@ -83,7 +86,15 @@ def demo(
     path = _document(document, places)
     with _sigterm_as_ctrl_c():
         say("starting the control plane and the services ocr, embedding and sis ...")
-        stack = Stack(places, data, path.parent, port=port, bus_port=bus_port, engine=engine)
+        stack = Stack(
+            places,
+            data,
+            path.parent,
+            port=port,
+            bus_port=bus_port,
+            engine=engine,
+            tenant=TENANT if auth else None,
+        )
         with stack:
             say(f"running at {stack.url}; logs in {stack.logs}")
             job = _seen_through(stack, path, Chaos(stack) if chaos else None)
@@ -101,7 +112,7 @@ def _document(named: str, places: Places) -> Path:
 def _seen_through(stack: Stack, document: Path, chaos: Chaos | None) -> JsonObject:
     from lucius_cli.client import connected
 
-    with connected(_server(stack)) as api, progress() as shown:
+    with connected(stack.server) as api, progress() as shown:
         job_id = api.submit(_envelope(_uploaded(stack, document)))["jobId"]
         shown.note(f"job {job_id}: OCR → EMBEDDING → SIS of {document.name}")
         for job in _changes(api, job_id, shown):
@@ -117,7 +128,7 @@ def _uploaded(stack: Stack, document: Path) -> str:
     """The document as a file of the newest version of an artifact."""
     from lucius_cli.artifacts_server import artifacts_of
 
-    with artifacts_of(_server(stack)) as artifacts:
+    with artifacts_of(stack.server) as artifacts:
         uploaded = artifacts.upload(document, TENANT)
         entry = {"path": document.name, "digest": uploaded.digest}
         version = artifacts.publish("documents", [entry], TENANT)
@@ -133,15 +144,11 @@ def _result(stack: Stack, job: JsonObject) -> JsonObject:
         error = job["error"] or {"code": job["state"], "message": "the job did not succeed"}
         raise Refused(one_line(f"{error['code']}: {error['message']}"))
     with (
-        artifacts_of(_server(stack)) as artifacts,
+        artifacts_of(stack.server) as artifacts,
         artifacts.open(job["final_output"], TENANT) as stream,
     ):
         found: JsonObject = json.load(stream)
     return found
-
-
-def _server(stack: Stack) -> dict[str, str]:
-    return {"LUCIUS_URL": stack.url}
 
 
 def _changes(api: "Api", job_id: str, shown: Progress) -> Iterator[JsonObject]:

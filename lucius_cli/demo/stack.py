@@ -4,23 +4,30 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from lucius_cli.demo.child import Child
 from lucius_cli.demo.places import SERVICES, Places
+from lucius_cli.environment import settings_of
+
+if TYPE_CHECKING:
+    from lucius_orchestrator.security.keys import KeyFile, NewKey
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 50.0
-_KEYLESS = "SharedAccessKeyName=local;SharedAccessKey=local;UseDevelopmentEmulator=true;"
 
 
 class Stack:
     """A context: everything is ready within it, and everything that it started has ended after it.
 
     `environ` is given to all processes over what is set here. A bus that it names is used in the
-    place of the one inside `lucius up`.
+    place of the one inside `lucius up`. With a `tenant` auth is on, and there is an API key for it
+    as long as the stack runs.
     """
 
     def __init__(
@@ -33,6 +40,7 @@ class Stack:
         bus_port: int | None = 0,
         engine: str | None = None,
         environ: Mapping[str, str] | None = None,
+        tenant: str | None = None,
     ) -> None:
         self.data = data.resolve()
         self.workspace = self.data / "workspace"
@@ -42,10 +50,13 @@ class Stack:
         self._places = places
         self._inputs = inputs.resolve()
         self._environ = dict(environ or {})
+        self._tenant = tenant
+        self._key: NewKey | None = None
         self._plane = self._control_plane(port, bus_port, engine)
 
     def __enter__(self) -> Self:
-        self.logs.mkdir(parents=True, exist_ok=True)
+        for folder in (self.data, self.logs):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._start()
         except BaseException:
@@ -61,6 +72,12 @@ class Stack:
     ) -> None:
         self._stop()
 
+    @property
+    def server(self) -> dict[str, str]:
+        """The variables with which a client finds the control plane."""
+        key = {} if self._key is None else {"LUCIUS_API_KEY": self._key.secret}
+        return {"LUCIUS_URL": self.url, **key}
+
     def restart(self, name: str) -> None:
         """A service that was killed; ready when it returns."""
         child = self.services[name]
@@ -71,7 +88,9 @@ class Stack:
         self._plane.start()
         ready = self._plane.until_ready(_START_SECONDS)
         self.url = ready["api"]
-        connection = f"Endpoint={ready['bus']};{_KEYLESS}"
+        if self._tenant is not None:
+            self._key = self._new_key(self._tenant)
+        connection = self._connection(ready["bus"])
         for name in SERVICES:
             self.services[name] = self._service(name, connection)
             self.services[name].start()
@@ -88,13 +107,34 @@ class Stack:
         finally:
             for child in (*services, self._plane):
                 child.kill()
+            if self._key is not None:
+                self._keys().revoke(self._key.key_id)
+
+    def _new_key(self, tenant: str) -> "NewKey":
+        from lucius_orchestrator.security.callers import Role
+
+        roles = frozenset({Role.SUBMIT, Role.READ})
+        return self._keys().create("lucius demo", frozenset({tenant}), roles)
+
+    def _keys(self) -> "KeyFile":
+        from lucius_orchestrator.security.keys import KeyFile
+
+        return KeyFile(self.data / "keys.json", partial(datetime.now, UTC))
+
+    def _connection(self, bus: str) -> str:
+        """Of a bus that `environ` names nothing is needed here: services are given it as it is."""
+        from lucius_orchestrator.bootstrap.bus import connection_inside
+
+        settings = settings_of({"LUCIUS_DATA_DIR": str(self.data)})
+        return connection_inside(settings, urlsplit(bus).port or 0)
 
     def _control_plane(self, port: int, bus_port: int | None, engine: str | None) -> Child:
         command = [sys.executable, "-m", "lucius_cli", "up", "--port", str(port)]
         command += ["--data", str(self.data)]
         command += [] if bus_port is None else ["--bus-port", str(bus_port)]
         command += [] if engine is None else ["--engine", engine]
-        environ = {**_inherited(), **self._environ}
+        auth = {} if self._tenant is None else {"LUCIUS_AUTH": "on"}
+        environ = {**_inherited(), **auth, **self._environ}
         return Child("lucius up", command, Path.cwd(), environ, self.logs / "up.log")
 
     def _service(self, name: str, connection: str) -> Child:
@@ -104,6 +144,7 @@ class Stack:
             "LUCIUS_WORKSPACE_ROOT": str(self.workspace),
             "LUCIUS_INPUT_ROOTS": str(self._inputs),
             "LUCIUS_ARTIFACTS_URL": self.url,
+            **({} if self._key is None else {"LUCIUS_ARTIFACTS_KEY": self._key.secret}),
             "LUCIUS_DEDUP_STORE": f"sqlite://{self.data / name}-dedup.db",
             "LUCIUS_CONCURRENCY": "2",
             "LUCIUS_HEALTH_PORT": "0",

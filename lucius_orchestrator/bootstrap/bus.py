@@ -2,15 +2,19 @@
 this process, on a port where services reach it."""
 
 import errno
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lucius_bus.port import Bus
 from lucius_bus.topology import TopologyAdministration
+from lucius_contract.routing import DIRECTIVE_TOPIC_PREFIX, REPLY_TOPIC_PREFIX
 from lucius_orchestrator.bootstrap.stores import make_folder
 from lucius_orchestrator.bootstrap.topology_keeper import FRESH
+from lucius_orchestrator.security.callback_tokens import load_or_create_key
 from lucius_orchestrator.settings import Settings, StorageBackend
 from lucius_settings.connections import endpoint_of
 
@@ -19,8 +23,10 @@ if TYPE_CHECKING:
 
     from lucius_bus.servicebus.administration import ServiceBusTopology
     from servicebus_emulator.journal import Journal
+    from servicebus_emulator.sas import Keys
 
 _LOOPBACK = "127.0.0.1"
+SERVICES_KEY = "services"
 
 
 class BusPortTaken(Exception):
@@ -30,7 +36,8 @@ class BusPortTaken(Exception):
 
 
 class BusPlace(NamedTuple):
-    """`connection` is what a service is given to reach it; None where it holds a secret."""
+    """`connection` is what a service is given to reach it; None where it holds a secret, which is
+    neither printed nor logged."""
 
     address: str
     connection: str | None = None
@@ -47,10 +54,48 @@ class OpenBus(NamedTuple):
 
 def keyless_connection(host: str, port: int) -> str:
     """For an emulator without keys: any key will do, but the clients want one."""
+    return _emulator_connection(host, port, "local", "local")
+
+
+def connection_inside(settings: Settings, port: int) -> str:
+    """What a service is given for the bus inside `lucius up` at that port. It holds a secret where
+    the data folder has a key, as it does once it was served with auth on; without auth that key is
+    as good as any other."""
+    file = bus_key_file(settings)
+    if not file.exists():
+        return keyless_connection(_LOOPBACK, port)
+    return _emulator_connection(_LOOPBACK, port, SERVICES_KEY, _stored_key(file))
+
+
+def bus_key_file(settings: Settings) -> Path:
+    return settings.data_dir / "bus.key"
+
+
+def _emulator_connection(host: str, port: int, name: str, key: str) -> str:
     return (
-        f"Endpoint=sb://{host}:{port};SharedAccessKeyName=local;SharedAccessKey=local;"
+        f"Endpoint=sb://{host}:{port};SharedAccessKeyName={name};SharedAccessKey={key};"
         "UseDevelopmentEmulator=true;"
     )
+
+
+def _keys_inside(settings: Settings) -> "Keys":
+    """None are needed without auth. With it services have a key that lets them do what they must:
+    they cannot send directives, read replies or change topics. The control plane needs no key."""
+    from servicebus_emulator.sas import Grant, Keys, Right
+
+    if not settings.auth:
+        return Keys()
+    make_folder(settings.data_dir)
+    of_a_service = (
+        Grant(Right.LISTEN, DIRECTIVE_TOPIC_PREFIX),
+        Grant(Right.SEND, REPLY_TOPIC_PREFIX),
+    )
+    key = _stored_key(bus_key_file(settings))
+    return Keys({SERVICES_KEY: key}, {SERVICES_KEY: of_a_service})
+
+
+def _stored_key(file: Path) -> str:
+    return b64encode(load_or_create_key(file, "the bus")).decode()
 
 
 @asynccontextmanager
@@ -127,10 +172,11 @@ async def _open_inside(settings: Settings) -> AsyncIterator[OpenBus]:
     from servicebus_emulator.server import Emulator
 
     async with AsyncExitStack() as stack:
+        keys = _keys_inside(settings)
         journal = _journal_of(settings)
         if journal is not None:
             stack.callback(journal.close)
-        emulator = Emulator(journal=journal)
+        emulator = Emulator(keys=keys, journal=journal)
         try:
             await emulator.start(_LOOPBACK, settings.bus_port)
         except OSError as error:
@@ -141,7 +187,8 @@ async def _open_inside(settings: Settings) -> AsyncIterator[OpenBus]:
         bus = EmbeddedBus(emulator)
         stack.push_async_callback(bus.close)
         address = f"sb://{_LOOPBACK}:{emulator.port}"
-        place = BusPlace(address, keyless_connection(_LOOPBACK, emulator.port))
+        connection = None if keys else keyless_connection(_LOOPBACK, emulator.port)
+        place = BusPlace(address, connection)
         yield OpenBus(bus, EmbeddedTopology(bus, emulator.broker), place, None)
 
 

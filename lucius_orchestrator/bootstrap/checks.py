@@ -22,6 +22,7 @@ from lucius_orchestrator.bootstrap.topology_keeper import look_at
 from lucius_orchestrator.ports.ledger import Ledger, LedgerError
 from lucius_orchestrator.ports.registry import Snapshot, WatchedRegistry
 from lucius_orchestrator.security.keys import KeyFile
+from lucius_orchestrator.security.private_files import open_to_others
 from lucius_orchestrator.settings import Settings, StorageBackend
 from lucius_outbox.redaction import redacted
 
@@ -81,6 +82,7 @@ async def diagnose(settings: Settings) -> list[Check]:
     protocols, snapshot = await _protocols(settings)
     return [
         _data_dir(settings),
+        _file_modes(settings),
         await _ledger(settings),
         protocols,
         _keys(settings),
@@ -140,6 +142,26 @@ def _data_dir(settings: Settings) -> Check:
     if os.access(place, os.W_OK | os.X_OK):
         return Check("data", True, f"{folder} can be written")
     return Check("data", False, f"{folder} cannot be written: set LUCIUS_DATA_DIR to a folder")
+
+
+def _file_modes(settings: Settings) -> Check:
+    """What exists keeps its mode, which may be what an operator wants. So may that of a workspace,
+    which services of other users share."""
+    folder = settings.data_dir
+    found = []
+    if open_to_others([folder]):
+        found = open_to_others(each for each in folder.iterdir() if each.name != "workspace")
+    if not found:
+        return Check(
+            "file modes", True, f"nothing of the control plane in {folder} is open to others"
+        )
+    names = " ".join(sorted(each.name for each in found))
+    return Check(
+        "file modes",
+        True,
+        f"warning: other users may read what is in {folder}: close it there with"
+        f" `chmod -R go= {names}`",
+    )
 
 
 async def _ledger(settings: Settings) -> Check:

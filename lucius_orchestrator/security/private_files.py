@@ -3,11 +3,12 @@
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _OWNER_ONLY = 0o600
+_OTHERS = 0o077
 
 
 @contextmanager
@@ -44,6 +45,11 @@ def replace(target: Path, content: bytes) -> None:
             os.unlink(written)
         raise
     _sync_directory(target.parent)
+
+
+def open_to_others(paths: Iterable[Path]) -> list[Path]:
+    """Those that exist and that other users than the owner may read, write or enter."""
+    return [path for path in paths if path.exists() and path.stat().st_mode & _OTHERS]
 
 
 def _sync_directory(directory: Path) -> None:

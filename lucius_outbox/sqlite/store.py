@@ -14,7 +14,7 @@ from lucius_outbox.errors import LeaseLost, SchemaMismatch, StoreUnavailable
 from lucius_outbox.message import Claimed, Dead, Failure
 from lucius_outbox.retry import RetryPolicy
 from lucius_outbox.sqlite import schema
-from lucius_outbox.sqlite.journal import use_wal
+from lucius_outbox.sqlite.journal import create_private, use_wal
 from lucius_outbox.sqlite.rows import OnDead, SqliteRows
 from lucius_outbox.store import Buried, Replayed, TopicStats
 from lucius_outbox.telemetry import replayed
@@ -185,6 +185,7 @@ class SqliteStore:
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
+            create_private(self._path)
             self._opened = sqlite3.connect(
                 self._path, timeout=self._busy_timeout.total_seconds(), isolation_level=None
             )

@@ -45,11 +45,21 @@ def open_store(
     raise ValueError(f"the address of a dedup store is one of {_ALLOWED}")
 
 
+def sqlite_path(url: str) -> Path | None:
+    """The file of a store, where its address names one."""
+    scheme, _, rest = url.partition(":")
+    return Path(_path(rest)) if scheme == "sqlite" else None
+
+
+def _path(rest: str) -> str:
+    """Some tools write four slashes for an absolute path; a path that begins with two is none."""
+    return f"/{rest.lstrip('/')}" if rest.startswith("///") else rest
+
+
 def _sqlite(rest: str, retention: timedelta) -> DedupStore:
     from lucius_sdk.idempotency_store.sqlite import SqliteStore
 
-    # Some tools write four slashes for an absolute path; a path that begins with two is none.
-    path = f"/{rest.lstrip('/')}" if rest.startswith("///") else rest
+    path = _path(rest)
     if path in ("", ":memory:") or path.startswith("//") or path.endswith("/"):
         raise ValueError(f"sqlite: wants the path of a file: {_ALLOWED}")
     return SqliteStore(Path(path), retention)

@@ -3,6 +3,14 @@ speak them, and `/$emulator/...` for what only an emulator has."""
 
 from servicebus_emulator.administration.application import Administration
 from servicebus_emulator.administration.exchange import Request, Response
-from servicebus_emulator.administration.protocol import AdministrationProtocol
+from servicebus_emulator.administration.protocol import AdministrationProtocol, Full
+from servicebus_emulator.administration.web_pages import is_of_web_page
 
-__all__ = ["Administration", "AdministrationProtocol", "Request", "Response"]
+__all__ = [
+    "Administration",
+    "AdministrationProtocol",
+    "Full",
+    "Request",
+    "Response",
+    "is_of_web_page",
+]

@@ -1,8 +1,6 @@
 """From a request to its answer, without input and output."""
 
 from collections.abc import Callable
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from servicebus_emulator.administration.atom import Entry
 from servicebus_emulator.administration.call import Call, one
@@ -12,9 +10,10 @@ from servicebus_emulator.administration.places import Kind, Place, locate
 from servicebus_emulator.administration.subscriptions import Rules, Subscriptions
 from servicebus_emulator.administration.switches import Switches, health
 from servicebus_emulator.administration.text import escaped, write_time
+from servicebus_emulator.administration.web_pages import is_of_web_page
 from servicebus_emulator.broker import Broker, BrokerError, EntityExists, EntityNotFound
 from servicebus_emulator.faults import Faults
-from servicebus_emulator.sas import Keys, Unauthorized
+from servicebus_emulator.sas import Keys, Right, Unauthorized
 
 _STATUS: dict[type[BrokerError], int] = {EntityNotFound: 404, EntityExists: 409}
 Handler = Callable[[Call], Response]
@@ -54,7 +53,8 @@ class Administration:
         if not self._keys:
             _refuse_web_pages(request)
         elif place.kind is not Kind.HEALTH:
-            self._keys.check(request.headers.get("authorization", ""), request.resource, now)
+            token = request.headers.get("authorization", "")
+            self._keys.check(token, request.resource, now, Right.MANAGE)
         return self._handler(place, request.method)(Call(request, place.names, now))
 
     def _handler(self, place: Place, method: str) -> Handler:
@@ -97,18 +97,9 @@ class Administration:
 
 
 def _refuse_web_pages(request: Request) -> None:
-    """Without keys whoever reaches the port may do everything. Pages in a browser of this machine
-    reach it too, also under names of their own that lead here."""
-    if "origin" in request.headers or not _is_own(request.headers.get("host", "localhost")):
+    """Without keys whoever reaches the port may do everything."""
+    if is_of_web_page(request.headers):
         raise Refusal(403, "without keys only programs on this machine are answered, not web pages")
-
-
-def _is_own(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def _refused(request: Request, error: Refusal | Unauthorized | BrokerError, now: int) -> Response:

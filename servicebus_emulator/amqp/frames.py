@@ -60,13 +60,14 @@ class FrameReader:
         self._take(_HEADER_BYTES)
         return data[start : start + _HEADER_BYTES]
 
-    def next(self) -> Frame | None:
-        """None if the next frame is not all there yet."""
+    def next(self, max_frame_size: int | None = None) -> Frame | None:
+        """None if the next frame is not all there yet. `max_frame_size`: for this frame alone."""
         if self._available < self._wanted:
             return None
         data, start = self._joined(), self._offset
         size, words, kind, channel = _FRAME.unpack_from(data, start)
-        if not _HEADER_BYTES <= size <= self._max_frame_size or not 8 <= 4 * words <= size:
+        limit = max_frame_size or self._max_frame_size
+        if not _HEADER_BYTES <= size <= limit or not 8 <= 4 * words <= size:
             raise _framing_error(f"a frame of {size} bytes with a header of {4 * words}")
         if self._available < size:
             self._wanted = size

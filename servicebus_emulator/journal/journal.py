@@ -19,6 +19,7 @@ _GROWTH = 4
 _GROUP = 100  # records of a group in a compacted file; each may be a message of 256 KiB
 _CLOSED = -1
 _MODE = 0o600  # messages may carry tokens
+_FOLDER_MODE = 0o700
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
@@ -33,7 +34,7 @@ class Journal:
         self, folder: Path, *, fsync: bool = False, compaction_floor: int = COMPACTION_FLOOR
     ) -> None:
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         self._lock = FolderLock(folder)
         self._file = folder / "journal"
         self._fresh = folder / "journal.new"

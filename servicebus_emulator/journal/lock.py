@@ -17,7 +17,7 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         file = folder / "lock"
-        self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _lock(self._descriptor)
         except OSError as error:
@@ -40,7 +40,7 @@ def _holder(file: Path) -> str:
 if sys.platform == "win32":
 
     def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 1024, os.SEEK_SET)  # beyond the text, which others may read
+        os.lseek(descriptor, 1024, os.SEEK_SET)  # beyond the text, which another process reads
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
 

@@ -12,13 +12,14 @@ from servicebus_emulator.links.answering import Refused, answer, keep_receiver, 
 from servicebus_emulator.links.faulting import struck
 from servicebus_emulator.links.requests import Node, Requests, Responses
 from servicebus_emulator.links.sending import Arrivals
-from servicebus_emulator.sas import Unauthorized
+from servicebus_emulator.sas import Right, Unauthorized
 
 if TYPE_CHECKING:
     from servicebus_emulator.links.session import Session
 
 _BATCH_SIZE = Symbol("com.microsoft:max-message-batch-size")
 _REQUEST_LIMIT = 1024 * 1024
+_TOKEN_LIMIT = 64 * 1024
 _SPARE = 64 * 1024  # so that what is a little too large is refused alone, not with its link
 
 
@@ -37,7 +38,7 @@ def _make_link(session: "Session", attach: Attach) -> None:
     if not address.is_cbs:
         if struck(session.connection.host, Point.ATTACH, address.entity) is not None:
             raise Refused(conditions.busy())
-        _authorize(session, address)
+        _authorize(session, address, attach)
     node = _node(session, address)
     if node is not None:
         _attach_to_node(session, attach, node)
@@ -57,9 +58,11 @@ def _address(attach: Attach) -> Address:
     return parse_address(terminus.address)
 
 
-def _authorize(session: "Session", address: Address) -> None:
+def _authorize(session: "Session", address: Address, attach: Attach) -> None:
+    """What is asked of a management node has its right checked with each request."""
+    right = None if address.is_management else Right.LISTEN if attach.role else Right.SEND
     try:
-        session.connection.authorization.check(address.entity)
+        session.connection.authorization.check(address.entity, right)
     except Unauthorized as error:
         raise Refused(Error(conditions.UNAUTHORIZED, str(error))) from error
 
@@ -72,13 +75,14 @@ def _node(session: "Session", address: Address) -> Node | None:
 
 def _attach_to_node(session: "Session", attach: Attach, node: Node) -> None:
     name, handle = attach.name, attach.handle
+    limit = _TOKEN_LIMIT if node is session.connection.cbs else _REQUEST_LIMIT
     if attach.role:
         reply_to = attach.target.address if isinstance(attach.target, Target) else None
         answer(session, attach, initial_delivery_count=0)
         session.keep(handle, Responses(session, handle, name, node, reply_to))
     else:
-        answer(session, attach, max_message_size=_REQUEST_LIMIT)
-        session.keep(handle, Requests(session, handle, name, node, _REQUEST_LIMIT))
+        answer(session, attach, max_message_size=limit)
+        session.keep(handle, Requests(session, handle, name, node, limit))
 
 
 def _attach_sender(session: "Session", attach: Attach, entity: str) -> None:

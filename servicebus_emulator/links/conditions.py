@@ -26,6 +26,8 @@ MESSAGE_LOCK_LOST = "com.microsoft:message-lock-lost"
 SESSION_LOCK_LOST = "com.microsoft:session-lock-lost"
 ARGUMENT = "com.microsoft:argument-error"
 TOO_LARGE = "amqp:link:message-size-exceeded"
+RESOURCE_LIMIT = "amqp:resource-limit-exceeded"
+CONNECTION_FORCED = "amqp:connection:forced"
 
 _CONDITIONS: dict[type[BrokerError], tuple[str, int]] = {
     EntityNotFound: (NOT_FOUND, 404),
@@ -36,7 +38,7 @@ _CONDITIONS: dict[type[BrokerError], tuple[str, int]] = {
     SessionUnavailable: ("com.microsoft:session-cannot-be-locked", 409),
     MessageNotFound: ("com.microsoft:message-not-found", 404),
     MessageTooLarge: (TOO_LARGE, 400),
-    QuotaExceeded: ("amqp:resource-limit-exceeded", 403),
+    QuotaExceeded: (RESOURCE_LIMIT, 403),
     NotAllowed: (NOT_ALLOWED, 400),
     InvalidArgument: (ARGUMENT, 400),
 }

@@ -22,6 +22,7 @@ from servicebus_emulator.amqp import (
     encode_sasl_frame,
 )
 from servicebus_emulator.broker import SessionLock
+from servicebus_emulator.links import conditions
 from servicebus_emulator.links.authorization import Authorization
 from servicebus_emulator.links.cbs import CbsNode
 from servicebus_emulator.links.host import Delayed, Dropped, Host, Timer
@@ -31,9 +32,11 @@ from servicebus_emulator.links.session import HANDLE_MAX, WINDOW, Session
 
 MAX_FRAME_SIZE = 65536
 CHANNEL_MAX = 4999
-IDLE_MILLISECONDS = 240_000
 _MECHANISMS = ("ANONYMOUS", "MSSBCBS", "EXTERNAL")
 _EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
+_MAX_SASL_FRAME = 512  # fixed by AMQP
+_SHORTEST_IDLE = 1000  # milliseconds between the frames that a peer may ask for
+_SILENT_HALVES = 3  # the first half of the idle time-out may have begun before the last frame came
 _log = logging.getLogger("servicebus_emulator")
 
 
@@ -42,12 +45,16 @@ class Connection:
     when the connection is over: sent after all changes are kept.
 
     What breaks the protocol ends this connection with an error in the terms of AMQP, and disturbs
-    no other. What its links hold stays locked until the locks run out.
+    no other. What its links hold stays locked until the locks run out. `is_refused`: there are too
+    many connections, and this one ends as soon as the peer can be told why.
     """
 
-    def __init__(self, host: Host, written: Callable[[], None]) -> None:
+    def __init__(
+        self, host: Host, written: Callable[[], None], *, is_refused: bool = False
+    ) -> None:
         self.host = host
         self._written = written
+        self._is_refused = is_refused
         self.authorization = Authorization(host)
         self.cbs = CbsNode(self.authorization)
         self.is_over = False
@@ -57,6 +64,8 @@ class Connection:
         self._reader = FrameReader(MAX_FRAME_SIZE)
         self._step: Callable[[], bool] = self._take_first_header
         self._output: list[bytes] = []
+        self._unread = 0
+        self._silent_halves = 0
         self._sessions: dict[int, Session] = {}
         self._nodes: dict[str, ManagementNode] = {}
         self._is_open = False
@@ -64,24 +73,50 @@ class Connection:
         self._is_waiting = False
         self._timers: dict[str, Timer] = {}
 
+    @property
+    def is_established(self) -> bool:
+        """Open and, where there are keys, by a peer that has shown a token."""
+        return self._is_open and (not self.host.keys or self.authorization.has_token)
+
+    @property
+    def is_congested(self) -> bool:
+        """The peer does not read: nothing more is made for it until it does."""
+        return self.is_blocked or self._unread >= self.host.limits.unread_bytes
+
+    @property
+    def wants_input(self) -> bool:
+        """Whether what the peer sends now would be handled now."""
+        return not (self.is_congested or self._is_waiting)
+
     def receive(self, data: bytes) -> None:
+        self._silent_halves = 0
         self._reader.feed(data)
-        if not self._is_waiting:
-            self._proceed()
+        self._proceed()
 
     def take_output(self) -> bytes:
         output = b"".join(self._output)
         self._output.clear()
+        self._unread = 0
         return output
 
     def write(self, data: bytes) -> None:
         self._output.append(data)
+        self._unread += len(data)
         if len(self._output) == 1:
             self._written()
 
     def management(self, entity: str) -> ManagementNode:
         """The management node of an entity, as this connection sees it."""
+        self._check_room(len(self._nodes))
         return self._nodes.setdefault(entity.lower(), ManagementNode(self, entity))
+
+    def check_room_for_link(self) -> None:
+        self._check_room(sum(len(session.links()) for session in self._sessions.values()))
+
+    def _check_room(self, links: int) -> None:
+        limit = self.host.limits.links
+        if links >= limit:
+            raise AmqpError(conditions.RESOURCE_LIMIT, f"a connection has at most {limit} links")
 
     def session_lock(self, entity: str, session_id: str) -> SessionLock | None:
         """The session of the entity that a link of this connection holds."""
@@ -92,13 +127,24 @@ class Connection:
         return None
 
     def block(self) -> None:
-        """The peer does not read: deliver nothing more until it does."""
+        """What was written waits for the peer to read it."""
         self.is_blocked = True
 
     def unblock(self) -> None:
         self.is_blocked = False
+        self.resume()
+
+    def resume(self) -> None:
+        """The peer reads again: go on where congestion has stopped deliveries and requests."""
         for session in list(self._sessions.values()):
             session.pump()
+        self._proceed()
+
+    def end_handshake(self) -> None:
+        """Time is up for a peer that has not established the connection."""
+        if not (self.is_established or self.is_over):
+            late = "the connection was not opened and authorized in time"
+            self._fail(Error(conditions.CONNECTION_FORCED, late))
 
     def drop(self) -> None:
         """End without a word."""
@@ -118,7 +164,7 @@ class Connection:
 
     def _proceed(self) -> None:
         try:
-            while not self.is_over and self._step():
+            while not self.is_over and self.wants_input and self._step():
                 pass
         except Dropped:
             self.drop()
@@ -134,6 +180,7 @@ class Connection:
     def _resume(self) -> None:
         self._is_waiting = False
         self._proceed()
+        self._written()  # it takes input again
 
     def _take_first_header(self) -> bool:
         header = self._reader.take_header()
@@ -160,7 +207,7 @@ class Connection:
         return True
 
     def _take_sasl(self) -> bool:
-        frame = self._reader.next()
+        frame = self._reader.next(_MAX_SASL_FRAME)
         if frame is None:
             return False
         if not isinstance(frame.performative, SaslInit):
@@ -210,24 +257,51 @@ class Connection:
         if self.max_frame_size < 512:
             raise AmqpError("amqp:invalid-field", "max-frame-size must be at least 512")
         self._answer_open()
+        if self._is_refused:
+            most = self.host.limits.connections
+            raise AmqpError(
+                conditions.RESOURCE_LIMIT, f"the emulator has {most} connections, the most it takes"
+            )
+        self._watch_silence()
         if performative.idle_time_out:
-            self._keep_alive(max(performative.idle_time_out // 2, 1000))
+            self._keep_alive(performative.idle_time_out)
 
     def _answer_open(self) -> None:
         answer = Open(
             container_id=self.host.name,
             max_frame_size=MAX_FRAME_SIZE,
             channel_max=CHANNEL_MAX,
-            idle_time_out=IDLE_MILLISECONDS,
+            idle_time_out=self.host.limits.idle_ms // 2,
         )
         self.write(encode_frame(0, answer))
 
-    def _keep_alive(self, milliseconds: int) -> None:
-        def beat() -> None:
-            self.write(_EMPTY_FRAME)
-            self._keep_alive(milliseconds)
+    def _keep_alive(self, idle_time_out: int) -> None:
+        if idle_time_out < _SHORTEST_IDLE:
+            raise AmqpError(
+                conditions.NOT_ALLOWED, f"an idle time-out has at least {_SHORTEST_IDLE} ms"
+            )
 
-        self._timers["beat"] = self.host.call_later(milliseconds, beat)
+        def beat() -> None:
+            if not self.is_congested:  # else a frame is on its way already
+                self.write(_EMPTY_FRAME)
+            self._keep_alive(idle_time_out)
+
+        self._timers["beat"] = self.host.call_later(idle_time_out // 2, beat)
+
+    def _watch_silence(self) -> None:
+        """One timer for each half of the idle time-out, since one for each frame would cost more
+        than the frame."""
+        half = self.host.limits.idle_ms // 2
+        self._timers["silence"] = self.host.call_later(half, self._notice_silence)
+
+    def _notice_silence(self) -> None:
+        self._silent_halves += 1
+        if self._silent_halves < _SILENT_HALVES:
+            self._watch_silence()
+            return
+        limit = self.host.limits.idle_ms
+        silent = f"nothing was heard of the peer for {limit} ms: it has to send empty frames"
+        self._fail(Error(conditions.CONNECTION_FORCED, silent))
 
     def _begin(self, channel: int, performative: Begin) -> None:
         if channel in self._sessions:

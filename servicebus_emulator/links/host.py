@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from servicebus_emulator.broker import Broker
+from servicebus_emulator.connection_limits import ConnectionLimits
 from servicebus_emulator.faults import Faults
 from servicebus_emulator.sas import Keys
 
@@ -16,6 +17,7 @@ class Host(Protocol):
     broker: Broker
     keys: Keys
     faults: Faults
+    limits: ConnectionLimits
     name: str
 
     def clock(self) -> int: ...

@@ -24,6 +24,7 @@ from servicebus_emulator.links.faulting import struck
 from servicebus_emulator.links.requests import Request, Response, Responses
 from servicebus_emulator.links.rules import add_rule, listed_rules, remove_rule
 from servicebus_emulator.messages import Message
+from servicebus_emulator.sas import Right, Unauthorized
 
 if TYPE_CHECKING:
     from servicebus_emulator.links.connection import Connection
@@ -31,7 +32,16 @@ if TYPE_CHECKING:
 _PREFIX = "com.microsoft:"
 _DELETE = 0  # receiver-settle-mode: gone once delivered
 _LARGEST_PEEK = 250
+_PEEKED_BYTES = 1024 * 1024
 _EMPTY: dict[str, object] = {}
+_RIGHTS = {
+    "schedule-message": Right.SEND,
+    "cancel-scheduled-message": Right.SEND,
+    "add-rule": Right.MANAGE,
+    "remove-rule": Right.MANAGE,
+    "enumerate-rules": Right.MANAGE,
+}
+"""What the others need is to listen."""
 Body = Mapping[str, Any]
 
 
@@ -61,10 +71,14 @@ class ManagementNode:
         }
 
     def handle(self, request: Request) -> Response:
-        name = str(request.properties.get("operation", ""))
-        operation = self._operations.get(name.removeprefix(_PREFIX))
+        name = str(request.properties.get("operation", "")).removeprefix(_PREFIX)
+        operation = self._operations.get(name)
         if operation is None:
             return _failure(501, conditions.NOT_IMPLEMENTED, f"there is no operation {name!r}")
+        try:
+            self._connection.authorization.check(self._entity, _RIGHTS.get(name, Right.LISTEN))
+        except Unauthorized as error:
+            return _failure(401, conditions.UNAUTHORIZED, str(error))
         fault = struck(self._host, Point.MANAGE, self._entity)
         if fault is not None and fault.kind is FaultKind.REFUSE:
             return _failure(503, conditions.SERVER_BUSY, "the server is busy")
@@ -97,7 +111,12 @@ class ManagementNode:
         source = self._host.broker.source(self._entity)
         limit = min(int(body["message-count"]), _LARGEST_PEEK)
         found = source.peek(int(body["from-sequence-number"]), limit, body.get("session-id"))
-        return _messages([{"message": encoded(one._replace(locked_until=None))} for one in found])
+        messages: list[bytes] = []
+        for one in found:  # clients peek again from where an answer ends
+            messages.append(encoded(one._replace(locked_until=None)))
+            if sum(map(len, messages)) >= _PEEKED_BYTES:
+                break
+        return _messages([{"message": each} for each in messages])
 
     def _receive_deferred(self, body: Body) -> Response:
         source = self._host.broker.source(self._entity)

@@ -31,7 +31,8 @@ class Parts:
             return
         self._first = self._first or transfer
         self._size += len(payload)
-        self._payloads.append(payload)
+        if payload:
+            self._payloads.append(payload)
         if self._size > self._limit:
             self._payloads.clear()
 

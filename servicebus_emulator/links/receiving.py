@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SERIALS = 2**32
 _FRAMES = 32  # room that is kept for each message, since a large one takes several frames
 _NO_TAG = b"\x00" * 16
+_AT_ONCE = 32  # messages that are encoded before the peer is looked at again
 
 
 class Deliveries:
@@ -96,8 +97,8 @@ class Deliveries:
 
     def _deliver_all(self) -> None:
         session, connection = self._session, self._session.connection
-        while self._credit and session.room > 0 and not connection.is_blocked:
-            limit = min(self._credit, session.room // _FRAMES + 1)
+        while self._credit and session.room > 0 and not connection.is_congested:
+            limit = min(self._credit, session.room // _FRAMES + 1, _AT_ONCE)
             fault = struck(self._host, Point.RECEIVE, self.source.path)
             if fault is not None and fault.kind is FaultKind.REFUSE:
                 self._detach(conditions.busy())

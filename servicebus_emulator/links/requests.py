@@ -57,6 +57,7 @@ class Requests:
         self._session = session
         self._handle = handle
         self._node = node
+        self._limit = limit
         self._parts = Parts(limit)
         self._arrived = 0
         self._grant()
@@ -71,7 +72,7 @@ class Requests:
             return
         whole = self._parts.end(transfer, payload)
         if whole.payload is None:
-            raise AmqpError(conditions.TOO_LARGE, "a request has at most a mebibyte")
+            raise AmqpError(conditions.TOO_LARGE, f"a request has at most {self._limit} bytes")
         request = parse_request(whole.payload)
         response = self._node.handle(request)
         if not whole.is_settled:

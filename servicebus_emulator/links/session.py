@@ -150,6 +150,7 @@ class Session:
             raise AmqpError("amqp:session:handle-in-use", f"handle {attach.handle} is in use")
         if attach.handle > HANDLE_MAX:
             raise AmqpError("amqp:not-allowed", f"handle {attach.handle} is above {HANDLE_MAX}")
+        self.connection.check_room_for_link()
         make_link(self, attach)
 
     def _detach(self, detach: Detach) -> None:

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import subprocess
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
 
 from tests.cli.shell import Shell
-from tests.cli.test_up import first_line, refused, start
+from tests.cli.test_up import first_line, refused, running, start
 from tests.runner.deadlines import PROCESS_DEADLINE
 
 pytestmark = pytest.mark.check
@@ -176,3 +177,74 @@ def test_a_file_that_declares_nonsense_is_refused_with_the_place(tmp_path: Path)
     assert (code, out) == (3, "")
     assert "Namespaces" in err
     assert "Traceback" not in err
+
+
+def test_the_connection_of_services_is_that_of_the_bus_inside(shell: Shell, tmp_path: Path) -> None:
+    shell.export(LUCIUS_DATA_DIR=str(tmp_path), LUCIUS_BUS_PORT="1")
+    run = shell("bus", "connection", "--bus-port", "4711")
+    assert (run.code, run.err) == (0, "")
+    assert run.out == (
+        "Endpoint=sb://127.0.0.1:4711;SharedAccessKeyName=local;SharedAccessKey=local;"
+        "UseDevelopmentEmulator=true;\n"
+    )
+
+
+def test_with_auth_it_holds_the_key_that_the_folder_keeps(shell: Shell, tmp_path: Path) -> None:
+    key = bytes(range(32))
+    (tmp_path / "bus.key").write_bytes(key)
+    shell.export(LUCIUS_AUTH="on")
+    run = shell("bus", "connection", "--data", str(tmp_path))
+    assert f"SharedAccessKeyName=services;SharedAccessKey={b64encode(key).decode()};" in run.out
+
+
+@pytest.mark.parametrize(
+    ("environ", "code", "said"),
+    [
+        ({"LUCIUS_AUTH": "on"}, 3, "start `lucius up` first"),
+        ({"LUCIUS_BUS_PORT": "0"}, 2, "--bus-port"),
+        ({"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"}, 2, "not inside"),
+    ],
+)
+def test_without_what_it_needs_it_says_what_to_do(
+    shell: Shell, tmp_path: Path, environ: dict[str, str], code: int, said: str
+) -> None:
+    shell.export(LUCIUS_DATA_DIR=str(tmp_path), **environ)
+    run = shell("bus", "connection")
+    assert (run.code, run.out) == (code, "")
+    assert said in run.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_key_is_told_and_kept(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "bus.key").write_bytes(b"short")
+    run = shell("bus", "connection", "--data", str(tmp_path))
+    assert run.code == 3
+    assert "holds no key for the bus" in run.err
+
+
+def test_up_with_auth_says_where_the_key_is_and_never_the_key(shell: Shell, tmp_path: Path) -> None:
+    with running(tmp_path, "up", "--port", "0", "--data", "data", LUCIUS_AUTH="on") as plane:
+        told = plane.stderr()
+        port = plane.bus.rpartition(":")[2]
+        command = f"lucius bus connection --data {tmp_path / 'data'} --bus-port {port}"
+        assert command in told
+        connection = shell(*command.split()[1:]).out.strip()
+        with (
+            ServiceBusClient.from_connection_string(connection, retry_total=0) as client,
+            client.get_subscription_receiver("global-bus-p0", "ocr") as receiver,
+        ):
+            assert receiver.peek_messages(1) == []
+        key = connection.partition("SharedAccessKey=")[2].partition(";")[0]
+        assert len(key) > 40
+        assert key not in plane.stderr()
+
+
+def test_one_client_too_many_is_refused(tmp_path: Path) -> None:
+    with (
+        running_bus(tmp_path, "--max-connections", "1") as bus,
+        socket.create_connection(("127.0.0.1", int(bus.address.rpartition(":")[2]))),
+        ServiceBusClient.from_connection_string(bus.connection(), retry_total=0) as client,
+        pytest.raises(ServiceBusError, match="the emulator has 1 connections"),
+        client.get_queue_sender("orders"),
+    ):
+        pass

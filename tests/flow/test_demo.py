@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,20 @@ def test_a_person_sees_steps_answers_sources_files_and_what_to_try_next(tmp_path
         (line,) = (line for line in out.splitlines() if name in line)
         assert (tmp_path / line.split()[0]).is_file()
     assert "demo --chaos" in err
+
+
+def test_with_auth_it_needs_its_keys_and_leaves_none_that_is_valid(tmp_path: Path) -> None:
+    demo = start(tmp_path, "--document", "digital", "--auth", "--json")
+    out, err = demo.communicate(timeout=DEADLINE)
+    assert demo.returncode == 0, err
+    assert json.loads(out)["job"]["state"] == "SUCCEEDED"
+    data = tmp_path / ".lucius" / "demo"
+    (key,) = json.loads((data / "keys.json").read_text())["keys"]
+    assert key["revoked_at"] is not None
+    secret = b64encode((data / "bus.key").read_bytes()).decode()
+    assert "on: keys from" in (data / "logs" / "up.log").read_text()
+    assert not any(secret in log.read_text() for log in (data / "logs").iterdir())
+    assert data.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(

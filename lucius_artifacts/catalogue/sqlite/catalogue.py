@@ -12,7 +12,7 @@ from lucius_artifacts.catalogue.sql.transaction import SqlTransaction
 from lucius_artifacts.catalogue.sqlite.line import Line, translated
 from lucius_artifacts.ports.catalogue import Reader, Transaction
 from lucius_outbox.sqlite import schema as outbox_schema
-from lucius_outbox.sqlite.journal import use_wal
+from lucius_outbox.sqlite.journal import create_private, use_wal
 
 T = TypeVar("T")
 SCHEMA = outbox_schema.Schema("lucius_artifacts", __package__)
@@ -70,6 +70,7 @@ def _connect(path: str | PathLike[str], patience: timedelta) -> sqlite3.Connecti
 
 
 def _migrate(path: str | PathLike[str], patience: timedelta) -> None:
+    create_private(path)
     connection = _connect(path, patience)
     try:
         use_wal(connection, patience)

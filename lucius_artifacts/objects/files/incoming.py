@@ -14,6 +14,7 @@ from lucius_artifacts.objects.files.layout import Lock, locked
 from lucius_artifacts.objects.files.writeback import send_to_disk
 
 _BUFFERS_AT_ONCE = 1024  # more are refused by the kernel
+_OWNER_ONLY = 0o600
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -63,7 +64,7 @@ class IncomingPart:
             raise self._gone()
         if self._file is None:
             with self._in_place():
-                self._file = os.open(self._path, _NEW, 0o640)
+                self._file = os.open(self._path, _NEW, _OWNER_ONLY)
         return self._file
 
     @contextmanager

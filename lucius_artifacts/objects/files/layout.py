@@ -55,6 +55,15 @@ def locked(path: Path, lock: Lock) -> Iterator[None]:
         yield
 
 
+def make_folder(folder: Path) -> None:
+    """With the folders above it, all for their owner alone, unless they are there."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def make_durable(path: Path) -> None:
     """What a folder holds, by name."""
     with opened(path) as folder:

@@ -12,13 +12,14 @@ from lucius_artifacts.objects.files.layout import (
     drop_all_but,
     locked,
     make_durable,
+    make_folder,
     remove,
     sizes_in,
 )
 
 
 def begin(layout: Layout, key: str) -> None:
-    layout.place(key).mkdir(parents=True, exist_ok=True)
+    make_folder(layout.place(key))
     make_durable(layout.staging)
 
 
@@ -51,14 +52,14 @@ def freeze(layout: Layout, key: str, count: int) -> None:
 
 def delete(layout: Layout, key: str) -> None:
     """The place first: what it has become until then is found as an object."""
-    layout.bin.mkdir(parents=True, exist_ok=True)
+    make_folder(layout.bin)
     for kind, folder in (("place", layout.place(key)), ("object", layout.frozen(key))):
         _throw_away(folder, layout.bin / f"{kind}-{key}")
 
 
 def check(layout: Layout) -> None:
     """That a file can be written and removed."""
-    layout.staging.mkdir(parents=True, exist_ok=True)
+    make_folder(layout.staging)
     probe = layout.staging / f".check-{uuid4().hex}"
     try:
         probe.write_bytes(b"written")
@@ -68,7 +69,7 @@ def check(layout: Layout) -> None:
 
 def _move(layout: Layout, key: str, count: int) -> None:
     place, frozen = layout.place(key), layout.frozen(key)
-    frozen.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(frozen.parent)
     try:
         with locked(place, Lock.EXCLUSIVE):
             _check_all_there(place, key, count)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from lucius_outbox.sqlite.journal import create_private
 from lucius_sdk.idempotency_store.errors import (
     Conflict,
     StoreError,
@@ -105,7 +106,8 @@ class SqliteFile:
             raise _translated(error) from error
 
     def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private(self._path)
         connection = sqlite3.connect(self._path, timeout=self._patience, isolation_level=None)
         try:
             self._prepare(connection)

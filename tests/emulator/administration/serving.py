@@ -17,6 +17,7 @@ from servicebus_emulator.administration import (
     Response,
 )
 from servicebus_emulator.broker import Broker
+from servicebus_emulator.connection_limits import ConnectionLimits
 from servicebus_emulator.faults import Faults
 from servicebus_emulator.sas import Keys
 from tests.runner.deadlines import DEADLINE
@@ -42,6 +43,7 @@ class Served:
             clock or self.clock, lambda: next(tokens).to_bytes(16, "big"), self._record
         )
         self.faults = Faults()
+        self.limits = ConnectionLimits()
         self.changes = 0
         self.kept = 0
         self.requests: list[Request] = []
@@ -71,7 +73,9 @@ class Served:
 @asynccontextmanager
 async def serve(served: Served) -> AsyncIterator[Served]:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: AdministrationProtocol(served), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: AdministrationProtocol(served, served.limits), "127.0.0.1", 0
+    )
     served.port = server.sockets[0].getsockname()[1]
     try:
         yield served

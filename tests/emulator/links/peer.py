@@ -23,6 +23,7 @@ from servicebus_emulator.amqp import (
     encode_sasl_frame,
 )
 from servicebus_emulator.broker import Broker, QueueSettings
+from servicebus_emulator.connection_limits import ConnectionLimits
 from servicebus_emulator.faults import Faults
 from servicebus_emulator.links import Connection
 from servicebus_emulator.messages import Message
@@ -50,6 +51,7 @@ class FakeHost:
 
     keys: Keys = field(default_factory=Keys)
     faults: Faults = field(default_factory=Faults)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     name: str = "host"
     now: int = 1_800_000_000_000
     timers: list[Timer] = field(default_factory=list)
@@ -88,6 +90,7 @@ class Peer:
         self._reader = FrameReader(1 << 20)
         self._frames: list[Frame] = []
         self._is_reading = False
+        self.takes_output = True
 
     def write(self, data: bytes) -> None:
         self.connection.receive(data)
@@ -168,6 +171,8 @@ class Peer:
         return [Message.parse(frame.payload) for frame in frames]
 
     def _take(self) -> None:
+        if not self.takes_output:
+            return
         output = self.connection.take_output()
         self.bytes_read += output
         self._reader.feed(output)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from azure.servicebus._pyamqp.utils import generate_sas_token
 
 from servicebus_emulator.amqp import (
     HEADER_AMQP,
@@ -11,20 +12,28 @@ from servicebus_emulator.amqp import (
     Begin,
     Close,
     Coordinator,
+    Described,
     Detach,
     End,
     Flow,
+    Int,
+    Long,
     Open,
     SaslInit,
     Source,
     Symbol,
     Target,
+    Transfer,
+    Ulong,
+    encode,
     encode_frame,
     encode_sasl_frame,
 )
 from servicebus_emulator.broker import Broker, Content, QueueSettings
+from servicebus_emulator.connection_limits import ConnectionLimits
 from servicebus_emulator.messages import Message
-from tests.emulator.links.peer import QUEUE, SENDING, Peer, put, working_host
+from servicebus_emulator.sas import Keys
+from tests.emulator.links.peer import QUEUE, SENDING, FakeHost, Peer, put, working_host
 
 BEGUN = Begin(
     remote_channel=0,
@@ -122,6 +131,102 @@ def test_empty_frames_keep_the_connection_as_often_as_the_peer_asks() -> None:
     for _ in range(3):
         host.pass_time(30_000)
         assert peer.said() == [None]
+
+
+def test_a_peer_that_wants_frames_too_often_is_refused() -> None:
+    peer = Peer(working_host())
+    peer.greet()
+    peer.send(Open("peer", idle_time_out=10))
+    assert condition_of_close(peer) == "amqp:not-allowed"
+
+
+def test_a_peer_that_sends_empty_frames_is_never_silent() -> None:
+    host = working_host()
+    peer = Peer(host).begin()
+    for _ in range(10):
+        host.pass_time(host.limits.idle_ms // 2)
+        peer.write(b"\x00\x00\x00\x08\x02\x00\x00\x00")
+    assert not peer.connection.is_over
+
+
+def test_no_peer_is_silent_before_the_whole_idle_time_out() -> None:
+    host = working_host()
+    peer = Peer(host).begin()
+    host.pass_time(host.limits.idle_ms // 2 - 1)
+    peer.write(b"\x00\x00\x00\x08\x02\x00\x00\x00")
+    for _ in range(2):
+        host.pass_time(host.limits.idle_ms // 2)
+    assert not peer.connection.is_over
+    host.pass_time(host.limits.idle_ms // 2)
+    assert condition_of_close(peer) == "amqp:connection:forced"
+
+
+def test_a_peer_that_has_opened_and_shown_a_token_is_past_the_handshake() -> None:
+    resource = "sb://host/work"
+    expiry = working_host().clock() // 1000 + 60
+    signed: str = generate_sas_token(resource, "root", "secret", expiry)  # type: ignore[no-untyped-call]
+    for keys, token, is_kept in (
+        (Keys(), None, True),
+        (Keys({"root": "secret"}), None, False),
+        (Keys({"root": "secret"}), signed, True),
+    ):
+        peer = Peer(FakeHost(keys=keys)).begin()
+        if token is not None:
+            peer.connection.authorization.put(resource, token)
+        peer.connection.end_handshake()
+        assert peer.connection.is_over is not is_kept
+
+
+def test_a_sasl_frame_is_short() -> None:
+    peer = Peer(working_host())
+    peer.write(HEADER_SASL)
+    peer.write((4096).to_bytes(4, "big") + b"\x02\x01\x00\x00")
+    assert peer.connection.is_over
+
+
+def test_a_connection_has_so_many_links_and_no_more() -> None:
+    host = working_host()
+    host.limits = ConnectionLimits(links=2)
+    peer = Peer(host).begin()
+    for handle in range(2):
+        peer.attach_receiver(handle=handle)
+    assert not peer.connection.is_over
+    peer.attach_receiver(handle=2)
+    assert condition_of_close(peer) == "amqp:resource-limit-exceeded"
+
+
+def test_requests_of_a_peer_that_does_not_read_wait_with_it() -> None:
+    """A kilobyte of requests for a mebibyte each: one is answered, then the rest."""
+    host = working_host()
+    put(host, 250, 100_000)
+    peer = Peer(host).begin()
+    source, target = Source(f"{QUEUE}/$management"), Target("reply")
+    peer.send(Attach("responses", 0, role=True, source=source, target=target))
+    source, target = Source("reply"), Target(f"{QUEUE}/$management")
+    peer.send(Attach("requests", 1, role=False, source=source, target=target))
+    peer.frames()
+    asked = b"".join(encode_frame(0, *_peek(number)) for number in range(20))
+    peer.takes_output = False
+    peer.connection.receive(asked)
+    first = len(peer.connection.take_output())
+    assert 1_000_000 < first < 1_500_000
+    assert peer.connection.take_output() == b""
+    for _ in range(19):
+        peer.connection.resume()
+        assert len(peer.connection.take_output()) > 1_000_000
+    peer.connection.resume()
+    assert peer.connection.take_output() == b""
+
+
+def _peek(number: int) -> tuple[Transfer, bytes]:
+    body = {"from-sequence-number": Long(0), "message-count": Int(250)}
+    sections = (
+        Described(Ulong(0x73), [Ulong(number), None, None, None, "reply"]),
+        Described(Ulong(0x74), {"operation": "com.microsoft:peek-message"}),
+        Described(Ulong(0x77), body),
+    )
+    transfer = Transfer(1, delivery_id=number, delivery_tag=b"t", message_format=0)
+    return transfer, b"".join(encode(each) for each in sections)
 
 
 def test_a_transfer_without_a_link_ends_the_connection() -> None:

@@ -39,7 +39,7 @@ from lucius_orchestrator.ports.ledger import (
 )
 from lucius_outbox.errors import SchemaMismatch
 from lucius_outbox.sqlite import schema as outbox_schema
-from lucius_outbox.sqlite.journal import use_wal
+from lucius_outbox.sqlite.journal import create_private, use_wal
 from lucius_outbox.sqlite.times import microseconds
 
 T = TypeVar("T")
@@ -280,6 +280,7 @@ def _connect(path: str | PathLike[str]) -> sqlite3.Connection:
 
 
 def _migrate(path: str | PathLike[str], directives: SqliteDirectives, patience: timedelta) -> None:
+    create_private(path)
     connection = sqlite3.connect(path, timeout=patience.total_seconds(), isolation_level=None)
     try:
         use_wal(connection, patience)
