@@ -1,0 +1,167 @@
+"""What one tenant tries to learn of another's content, to publish in another's name, and to plant
+in what is handed out."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from lucius_artifacts.ports.policy import Allow, Quarantine
+from tests.api.artifact_stage import ArtifactStage, artifact_stage, digest_of, proof_of
+from tests.api.stage import FOREIGN, code
+from tests.engine.plane import TENANT
+
+SECRET = b"salary of ann: 84213"
+HOURS_KEPT = 8 * 24
+"""Of content that nobody refers to: the grace and the retention of the collector."""
+
+KINDS = ["memory", "sqlite"]
+
+
+@pytest.fixture(params=KINDS)
+async def artifacts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ArtifactStage]:
+    """`mallory` has the tenant globex, `ada` has acme."""
+    async with artifact_stage(request.param, tmp_path) as stage:
+        yield stage
+
+
+async def guess(stage: ArtifactStage, content: bytes) -> dict[str, Any]:
+    """What mallory is answered on the fast path, with a right proof of the guess."""
+    upload = await stage.begin(content, "mallory", FOREIGN)
+    proof = {"proof": proof_of(upload["challenge"], content)}
+    answer = await stage.post(upload["links"]["dedupe"], "mallory", json=proof)
+    looked_at = await stage.get(upload["links"]["self"], "mallory")
+    await stage.post(upload["links"]["abort"], "mallory")
+    said = {"status": answer.status_code, "body": answer.text, "upload": looked_at.text}
+    return {name: anonymous(str(value), content) for name, value in said.items()}
+
+
+def anonymous(text: str, content: bytes) -> str:
+    """Without ids, digests and the rest that is random or the guess's own."""
+    text = text.replace(digest_of(content), "DIGEST")
+    return re.sub(r"(up_|req_)?[0-9a-f]{16,}", "ID", text)
+
+
+async def test_a_salary_cannot_be_guessed_digit_by_digit(artifacts: ArtifactStage) -> None:
+    await artifacts.uploaded(SECRET)
+    await artifacts.published("payroll", SECRET)
+    right = await guess(artifacts, SECRET)
+    for digit in range(10):
+        wrong = SECRET[:-1] + str(digit).encode()
+        if wrong != SECRET:
+            assert await guess(artifacts, wrong) == right
+
+
+async def test_nothing_that_is_stored_is_read_for_a_guess(
+    artifacts: ArtifactStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await artifacts.uploaded(SECRET)
+    read: list[str] = []
+    monkeypatch.setattr(artifacts.objects, "read", lambda key, *_: read.append(key))
+    await guess(artifacts, SECRET)
+    assert read == []
+
+
+@asynccontextmanager
+async def two_worlds(kind: str, folder: Path) -> AsyncIterator[list[ArtifactStage]]:
+    """One where another tenant has published the secret, and one where nobody has it."""
+    async with (
+        artifact_stage(kind, folder / "with") as known,
+        artifact_stage(kind, folder / "without") as unknown,
+    ):
+        await known.published("payroll", SECRET)
+        await unknown.published("payroll", b"salary of bob: 31337")
+        yield [known, unknown]
+
+
+async def brought(stage: ArtifactStage) -> list[str]:
+    """All that mallory is answered when it brings the secret, reads it, and publishes it."""
+    upload = await stage.begin(SECRET, "mallory", FOREIGN)
+    (part, *_) = await stage.signed(upload, [1], "mallory")
+    answers: list[httpx.Response] = []
+    await stage.bring(upload, SECRET, caller="mallory")
+    answers.append(await stage.complete(upload, "mallory"))
+    answers.append(await stage.located(answers[0].json()["uri"], "mallory"))
+    answers.append(await stage.publish("mine", SECRET, caller="mallory", tenant=FOREIGN))
+    address = httpx.URL(answers[1].json()["url"])
+    same_object = address.path in httpx.URL(part["url"]).path
+    content = await stage.get(str(address), None)
+    shown = [each for each in content.headers.multi_items() if each[0] != "date"]
+    texts = [anonymous(answer.text, SECRET) for answer in answers]
+    return [*map(str, (answer.status_code for answer in answers)), *texts, anonymous(str(shown), SECRET)] + [
+        f"the object that was brought is read: {same_object}"
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_who_brings_a_content_is_answered_as_if_it_were_the_first(
+    kind: str, tmp_path: Path
+) -> None:
+    async with two_worlds(kind, tmp_path) as worlds:
+        known, unknown = [await brought(stage) for stage in worlds]
+    assert known == unknown
+    assert known[-1].endswith("True")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_content_leaves_a_tenant_at_the_same_time_whoever_else_keeps_it(
+    kind: str, tmp_path: Path
+) -> None:
+    async with two_worlds(kind, tmp_path) as worlds:
+        histories = []
+        for stage in worlds:
+            uri = await stage.uploaded(SECRET, "mallory", FOREIGN)
+            history = []
+            for _ in range(4):
+                stage.plane.later(hours=HOURS_KEPT // 3)
+                await stage.run()
+                history.append(
+                    [
+                        code(await stage.located(uri, "mallory"))[0],
+                        (await guess(stage, SECRET))["status"],
+                    ]
+                )
+            histories.append(history)
+    assert histories[0] == histories[1]
+    assert histories[0][-1] == [404, "409"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_draft_cannot_ask_whether_somebody_else_has_kept_its_content(
+    kind: str, tmp_path: Path
+) -> None:
+    async with two_worlds(kind, tmp_path) as worlds:
+        answers = []
+        for stage in worlds:
+            await stage.uploaded(SECRET, "mallory", FOREIGN)
+            stage.policy.verdict = Quarantine("odd")
+            await stage.publish("mine", SECRET, caller="mallory", tenant=FOREIGN)
+            stage.policy.verdict = Allow()
+            for _ in range(4):
+                stage.plane.later(hours=HOURS_KEPT)
+                await stage.run()
+            path = "/v1/artifacts/mine/versions/1:publish"
+            answer = await stage.post(path, "mallory", json={"tenant_id": FOREIGN})
+            answers.append((answer.status_code, anonymous(answer.text, SECRET)))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 410
+
+
+@pytest.mark.parametrize("uri", ["artifact://blobs/{digest}", "artifact://payroll/v1/files/0.txt"])
+async def test_neither_digest_nor_name_of_another_tenants_content_is_answered_otherwise(
+    artifacts: ArtifactStage, uri: str
+) -> None:
+    await artifacts.published("payroll", SECRET)
+    answers = []
+    for content in (SECRET, b"never seen"):
+        asked = uri.format(digest=digest_of(content))
+        answer = await artifacts.located(asked, "mallory")
+        answers.append((answer.status_code, anonymous(answer.text, content)))
+        published = await artifacts.publish("mine", content, caller="mallory", tenant=FOREIGN)
+        answers.append((published.status_code, anonymous(published.text, content)))
+    assert answers[:2] == answers[2:]
+    assert {status for status, _ in answers} == {404}
