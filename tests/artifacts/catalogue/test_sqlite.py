@@ -111,7 +111,9 @@ async def test_a_schema_of_a_newer_release_is_refused(
 ) -> None:
     with closing(sqlite3.connect(sqlite_backend.path)) as connection, connection:
         connection.execute(f"INSERT INTO {prefix}_schema VALUES (99, 'later', 0)")
-    expected = f"the schema {prefix} has version 99, not {version}: install the release that made it"
+    expected = (
+        f"the schema {prefix} has version 99, not {version}: install the release that made it"
+    )
     with pytest.raises(Unavailable, match=expected):
         await sqlite_backend.open()
     with pytest.raises(Unavailable, match=expected):

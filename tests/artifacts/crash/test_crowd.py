@@ -54,7 +54,9 @@ async def _stored_once_for_each_tenant(place: Place) -> None:
         entry = NewEntry("content", DIGEST)
         versions = await asyncio.gather(
             *(
-                each.publishing.publish(Author(f"tenant-{number % TENANTS}", "ann"), "answers", [entry])
+                each.publishing.publish(
+                    Author(f"tenant-{number % TENANTS}", "ann"), "answers", [entry]
+                )
                 for number, each in enumerate(both)
             )
         )
@@ -74,4 +76,6 @@ async def test_on_azurite_and_postgresql_eight_uploads_of_one_content_store_it_o
     async with await AsyncConnection.connect(postgres_uri, autocommit=True) as connection:
         await connection.execute(b"CREATE SCHEMA artifacts_crowd")
     database = make_conninfo(postgres_uri, options="-c search_path=artifacts_crowd")
-    await _stored_once_for_each_tenant(Place(str(tmp_path), database, azure_storage.connection, unique("crowd")))
+    await _stored_once_for_each_tenant(
+        Place(str(tmp_path), database, azure_storage.connection, unique("crowd"))
+    )
