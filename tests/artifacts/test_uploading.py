@@ -129,7 +129,7 @@ async def test_the_fast_path_reads_nothing_that_another_tenant_has_brought() -> 
     await stage.upload(CONTENT)
     read: list[str] = []
 
-    async def noted(key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:  # noqa: ARG001
+    async def noted(key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         read.append(key)
         yield b""
 
