@@ -1,6 +1,7 @@
 """What one tenant tries to learn of another's content, to publish in another's name, and to plant
 in what is handed out."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -230,3 +231,113 @@ async def test_the_token_of_one_tenants_attempt_publishes_nothing_for_another(
         "answers", b"forged", caller="mallory", tenant=FOREIGN, producer=artifacts.producer()
     )
     assert code(answer) == (403, "FORBIDDEN")
+
+
+async def handed_out(stage: ArtifactStage, path: str, media_type: str) -> httpx.Headers:
+    """The headers under which a file is sent."""
+    await stage.uploaded(b"<script>alert(1)</script>")
+    entry = {
+        "path": path,
+        "digest": digest_of(b"<script>alert(1)</script>"),
+        "media_type": media_type,
+    }
+    asked = {"tenant_id": TENANT, "entries": [entry]}
+    version = await stage.post("/v1/artifacts/pages/versions", json=asked)
+    assert version.status_code == 201, version.text
+    located = await stage.located(version.json()["entries"][0]["uri"])
+    return (await stage.get(located.json()["url"], None)).headers
+
+
+ACTIVE = ["text/html", "image/svg+xml", "application/xhtml+xml", "text/html; charset=utf-7"]
+
+
+@pytest.mark.parametrize("media_type", ACTIVE)
+async def test_nothing_that_is_handed_out_runs_in_a_page(
+    artifacts: ArtifactStage, media_type: str
+) -> None:
+    headers = await handed_out(artifacts, "a.html", media_type)
+    assert headers["content-disposition"].startswith("attachment; ")
+    assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ('a";filename="b.exe', "a__filename=_b.exe"),
+        ("a/..;b/c\u202efdp.exe", "c_fdp.exe"),
+        ("\u2066fdp.exe", "_fdp.exe"),
+        ("\u2028x: y", "_x_ y"),
+    ],
+)
+async def test_a_file_name_neither_ends_its_header_nor_hides_its_kind(
+    artifacts: ArtifactStage, path: str, shown: str
+) -> None:
+    disposition = (await handed_out(artifacts, path, "text/plain"))["content-disposition"]
+    plain, exact = disposition.split("; ", 1)[1].rsplit("; ", 1)
+    assert plain == f'filename="{shown}"'
+    assert all(byte not in exact for byte in '"\r\n;')
+    assert "%E2%80%AE" not in exact
+    assert "%E2%81%A6" not in exact
+
+
+@pytest.mark.parametrize("name", ["a\r\nx: y", "../a", "a\\b", "/etc/passwd", "a/./b", "a\x00"])
+async def test_a_path_that_leads_elsewhere_is_refused(artifacts: ArtifactStage, name: str) -> None:
+    await artifacts.uploaded(b"x")
+    entry = {"path": name, "digest": digest_of(b"x")}
+    asked = {"tenant_id": TENANT, "entries": [entry]}
+    answer = await artifacts.post("/v1/artifacts/pages/versions", json=asked)
+    assert answer.status_code in {400, 422}
+
+
+ALTERED = ["number", "length", "expires", "signature", "key", "method", "twice"]
+
+
+@pytest.mark.parametrize("member", ALTERED)
+async def test_an_address_of_a_part_allows_that_part_alone(
+    artifacts: ArtifactStage, member: str
+) -> None:
+    upload = await artifacts.begin(b"0123456789")
+    part, other = await artifacts.signed(upload, [1, 2])
+    url = httpx.URL(part["url"])
+    query = dict(url.params)
+    altered = {
+        "number": url.copy_with(path=httpx.URL(other["url"]).path),
+        "length": url.copy_merge_params({"length": str(2**40)}),
+        "expires": url.copy_merge_params({"expires": str(int(query["expires"]) + 3600)}),
+        "signature": url.copy_merge_params({"signature": "0" * 64}),
+        "key": url.copy_with(path=url.path.replace("/ob_", "/ob_0")),
+        "method": url,
+        "twice": url.copy_add_param("length", str(2**40)),
+    }[member]
+    method = "GET" if member == "method" else "PUT"
+    answer = await artifacts.ask(method, str(altered), None, content=b"0123")
+    assert answer.status_code in {403, 404, 405}
+    assert (await artifacts.get(upload["links"]["self"])).json()["received"] == []
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "01", "10001", "9999999", "1e3", "%31", "1/../2"])
+async def test_a_part_number_that_no_content_has_writes_nothing(
+    artifacts: ArtifactStage, number: str
+) -> None:
+    upload = await artifacts.begin(b"0123456789")
+    (part,) = await artifacts.signed(upload, [2])
+    url = part["url"].replace("/parts/2?", f"/parts/{number}?")
+    answer = await artifacts.ask("PUT", url, None, content=b"4567")
+    assert answer.status_code in {403, 404, 422} or number == "1/../2"
+    received = (await artifacts.get(upload["links"]["self"])).json()["received"]
+    assert received == [] or number == "1/../2"
+
+
+async def test_a_crowd_opens_no_more_uploads_than_a_tenant_may_have(
+    artifacts: ArtifactStage,
+) -> None:
+    asked = [
+        {"tenant_id": FOREIGN, "digest": digest_of(bytes([number])), "length": 1}
+        for number in range(20)
+    ]
+    answers = await asyncio.gather(
+        *(artifacts.post("/v1/artifacts/uploads", "mallory", json=each) for each in asked)
+    )
+    assert sorted(answer.status_code for answer in answers) == [201] * 5 + [429] * 15
+    assert (await artifacts.begin(b"of another tenant"))["state"] == "initiated"
