@@ -68,11 +68,18 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A tenant that has shown that it holds the content may read it by its digest."""
+    """A tenant that has brought the content may read it by its digest, and bring it again by a
+    proof. `claimed_at` is when the tenant last did.
+
+    `object_key` names the tenant's own copy; None: the blob's object. Of content that two tenants
+    have brought there are two objects, since the address of a shared one, and on Azure its dates,
+    would tell the second tenant that it was not the first.
+    """
 
     tenant_id: str
     digest: str
     claimed_at: datetime
+    object_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

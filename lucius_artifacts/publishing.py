@@ -13,6 +13,7 @@ from lucius_artifacts.errors import ArtifactsError, Invalid, NotFound, Unavailab
 from lucius_artifacts.events import EventType, version_event
 from lucius_artifacts.model import AuditRecord, Entry, Producer, Version
 from lucius_artifacts.names import checked_digest, checked_name, checked_path
+from lucius_artifacts.owning import own_content
 from lucius_artifacts.ports.catalogue import Catalogue, Reader, Transaction
 from lucius_artifacts.ports.policy import Allow, Policy, Quarantine
 from lucius_artifacts.states import VersionState
@@ -212,11 +213,10 @@ async def _sized(rows: Reader, version: Version) -> Version:
     """With the lengths of its blobs. One that the tenant has no claim on does not exist for it."""
     entries = []
     for entry in version.entries:
-        claim = await rows.claim(version.tenant_id, entry.digest)
-        blob = await rows.blob(entry.digest) if claim else None
-        if blob is None:
+        own = await own_content(rows, version.tenant_id, entry.digest)
+        if own is None:
             raise NotFound(f"blob {entry.digest}: upload it before it is published")
-        entries.append(replace(entry, length=blob.length))
+        entries.append(replace(entry, length=own.blob.length))
     return replace(version, entries=tuple(entries))
 
 
@@ -246,7 +246,8 @@ async def _found(rows: Reader, tenant_id: str, name: str, number: int) -> Versio
 
 
 async def _missing(rows: Reader, version: Version) -> list[str]:
-    return [digest for digest in version.digests if await rows.blob(digest) is None]
+    tenant_id, digests = version.tenant_id, version.digests
+    return [each for each in digests if await own_content(rows, tenant_id, each) is None]
 
 
 async def _need_blobs(rows: Transaction, version: Version, now: datetime) -> None:

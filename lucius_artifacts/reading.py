@@ -9,6 +9,7 @@ from lucius_artifacts.decisions.blobs import needed
 from lucius_artifacts.errors import Gone, Invalid, NotFound
 from lucius_artifacts.model import Blob, Entry, Hold, Version
 from lucius_artifacts.names import ArtifactUri, BlobUri, FileUri, parse_uri
+from lucius_artifacts.owning import Content, own_content
 from lucius_artifacts.ports.catalogue import Catalogue, Reader, Transaction
 from lucius_artifacts.ports.objects import Objects, SignedRequest
 from lucius_artifacts.states import VersionState
@@ -19,9 +20,10 @@ _UNTYPED = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Content that may be read."""
+    """Content that may be read, from the object that is the tenant's."""
 
     blob: Blob
+    object_key: str
     file_name: str
     media_type: str = _UNTYPED
 
@@ -42,11 +44,11 @@ class Reading:
 
     async def sign(self, located: Located) -> SignedRequest:
         until = self._world.clock() + self._limits.url_lifetime
-        key = located.blob.object_key
+        key = located.object_key
         return await self._objects.sign_read(key, until, located.media_type, located.file_name)
 
     def content(self, located: Located) -> AsyncIterator[bytes]:
-        return self._objects.read(located.blob.object_key)
+        return self._objects.read(located.object_key)
 
     async def hold(self, job_id: str, tenant_id: str, uris: Sequence[str]) -> None:
         """Before a job is created: what it will read stays until it has ended. Again is no error.
@@ -85,7 +87,8 @@ async def _content(rows: Reader, tenant_id: str, digest: str, job_id: str | None
     held = await _is_held(rows, job_id, tenant_id, digest)
     if not held and await rows.claim(tenant_id, digest) is None:
         raise NotFound(f"blob {digest}")
-    return Located(await _blob(rows, digest), digest)
+    own = await _own(rows, tenant_id, digest)
+    return Located(own.blob, own.object_key, digest)
 
 
 async def _file(rows: Reader, version: Version, path: str, job_id: str | None) -> Located:
@@ -94,7 +97,8 @@ async def _file(rows: Reader, version: Version, path: str, job_id: str | None) -
         rows, job_id, version.tenant_id, entry.digest
     ):
         raise Gone(f"version {version.number} of artifact {version.name}")
-    return Located(await _blob(rows, entry.digest), basename(path), entry.media_type)
+    own = await _own(rows, version.tenant_id, entry.digest)
+    return Located(own.blob, own.object_key, basename(path), entry.media_type)
 
 
 def _shown(version: Version | None, name: str, number: int) -> Version:
@@ -115,8 +119,8 @@ async def _is_held(rows: Reader, job_id: str | None, tenant_id: str, digest: str
     return hold is not None and hold.tenant_id == tenant_id
 
 
-async def _blob(rows: Reader, digest: str) -> Blob:
-    blob = await rows.blob(digest)
-    if blob is None:
+async def _own(rows: Reader, tenant_id: str, digest: str) -> Content:
+    own = await own_content(rows, tenant_id, digest)
+    if own is None:
         raise Gone(f"blob {digest}")
-    return blob
+    return own

@@ -81,8 +81,8 @@ def _upload_rows() -> tuple[Transition[UploadState, UploadCommand], ...]:
         Transition(
             s.INITIATED,
             c.FAST_PATH_DEDUPE,
-            "blob digest already exists, with the same length, and the caller has proved that it"
-            " holds the content",
+            "the tenant itself has the digest already, with the same length, and the caller has"
+            " proved that it holds the content",
             s.COMMITTED,
             "outbox upload.committed",
         ),

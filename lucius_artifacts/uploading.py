@@ -7,7 +7,7 @@ what was verified is what stays; and the transaction that makes the blob visible
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lucius_artifacts.announcing import Announcing
@@ -18,6 +18,7 @@ from lucius_artifacts.errors import Busy, NotFound
 from lucius_artifacts.events import EventType, upload_event
 from lucius_artifacts.measuring import measure
 from lucius_artifacts.model import AuditRecord, Blob, Claim, Doomed, Upload
+from lucius_artifacts.owning import Content, own_content
 from lucius_artifacts.ports.catalogue import Catalogue, Transaction
 from lucius_artifacts.ports.objects import Objects, SignedRequest
 from lucius_artifacts.states import BlobState, UploadState
@@ -103,26 +104,30 @@ class Uploads:
         return [await self._signed(upload, number, until) for number in numbers]
 
     async def dedupe(self, tenant_id: str, upload_id: str, proof: str) -> Upload:
-        """The fast path. `proof` is the HMAC-SHA256 of the whole content, with the session's
-        challenge as its key, in lower-case hex."""
+        """The fast path, for content that the tenant itself has here. `proof` is the HMAC-SHA256
+        of the whole content, with the session's challenge as its key, in lower-case hex.
+
+        `Refused`, in the same words and without a look at what is stored, for content that is not
+        here and for content of other tenants: a proof costs whoever guesses a content nothing.
+        """
         upload = await self._read(tenant_id, upload_id)
         if upload.state is UploadState.COMMITTED:
             return upload
-        blob = await self._proved(upload, proof)
-        if blob is None:
+        proved = await self._proved(upload, proof)
+        if proved is None:
             await self._catalogue.change(lambda rows: _refuse_proof(rows, tenant_id, upload_id))
             raise decide.unproved()
-        proved = blob
         now = self._world.clock()
 
         async def commit(rows: Transaction) -> Upload:
             upload = await _found(rows, tenant_id, upload_id)
-            blob = await rows.blob(upload.digest)
-            if blob is None or blob.object_key != proved.object_key:
+            own = await own_content(rows, tenant_id, upload.digest)
+            if own is None or own.object_key != proved.object_key:
                 raise decide.unproved()
-            upload = decide.fast_path_dedupe(upload, blob, True, now)
-            await rows.put_blob(needed(blob, now))
-            await _committed(rows, upload, "known content, with a proof", now)
+            upload = decide.fast_path_dedupe(upload, own.blob, True, now)
+            await rows.put_blob(needed(own.blob, now))
+            await rows.put_claim(replace(own.claim, claimed_at=now))
+            await _committed(rows, upload, "the tenant's own content, with a proof", now)
             return upload
 
         return await self._catalogue.change(commit)
@@ -175,18 +180,20 @@ class Uploads:
         upload = await self._catalogue.read(lambda rows: rows.upload(upload_id))
         return _visible(upload, tenant_id, upload_id)
 
-    async def _proved(self, upload: Upload, proof: str) -> Blob | None:
-        """The blob that has the session's digest and length, if the proof is that of its bytes."""
+    async def _proved(self, upload: Upload, proof: str) -> Content | None:
+        """What the tenant has of the session's digest and length, if the proof is that of its
+        bytes."""
         if upload.proof_refused or upload.state is not UploadState.INITIATED:
             return None
-        blob = await self._catalogue.read(lambda rows: rows.blob(upload.digest))
-        if blob is None or blob.length != upload.length:
+        tenant_id, digest = upload.tenant_id, upload.digest
+        own = await self._catalogue.read(lambda rows: own_content(rows, tenant_id, digest))
+        if own is None or own.blob.length != upload.length:
             return None
         try:
-            measured = await measure(self._objects, blob.object_key, upload.challenge)
+            measured = await measure(self._objects, own.object_key, upload.challenge)
         except NotFound:
             return None
-        return blob if _same(measured.proof or "", proof) else None
+        return own if _same(measured.proof or "", proof) else None
 
     async def _all_parts(self, upload: Upload) -> Upload:
         now = self._world.clock()
@@ -219,13 +226,20 @@ class Uploads:
         return await self._catalogue.change(commit)
 
     async def _stored(self, rows: Transaction, upload: Upload, now: datetime) -> None:
-        """Content that another upload brought before stays where it is; ours goes."""
-        blob = await rows.blob(upload.digest)
+        """Content that the tenant brought before stays where it is, and this object goes; content
+        of other tenants makes no difference to what this one gets."""
+        own = await own_content(rows, upload.tenant_id, upload.digest)
+        blob = own.blob if own is not None else await rows.blob(upload.digest)
+        if own is not None:
+            claim = replace(own.claim, claimed_at=now)
+            await rows.put_doomed(self._doomed(upload, now, "the tenant had the content already"))
+        else:
+            claim = Claim(upload.tenant_id, upload.digest, now, upload.object_key)
         if blob is None:
             blob = Blob(upload.digest, upload.length, upload.object_key, BlobState.LIVE, now, now)
-        else:
-            await rows.put_doomed(self._doomed(upload, now, "the content was there already"))
+            claim = replace(claim, object_key=None)
         await rows.put_blob(needed(blob, now))
+        await rows.put_claim(claim)
         await _committed(rows, upload, "verified", now)
 
     async def _parts_lost(self, tenant_id: str, upload_id: str) -> Upload:
@@ -278,7 +292,6 @@ async def _refuse_proof(rows: Transaction, tenant_id: str, upload_id: str) -> No
 
 async def _committed(rows: Transaction, upload: Upload, how: str, now: datetime) -> None:
     await rows.put_upload(upload)
-    await rows.put_claim(Claim(upload.tenant_id, upload.digest, now))
     await rows.record(_audit(upload, how, now))
     await rows.emit(upload_event(EventType.UPLOAD_COMMITTED, upload, now))
 

@@ -57,6 +57,8 @@ def new(
 
 
 def _check_free(folder: Path) -> None:
+    if folder.is_symlink():
+        raise Unsuitable(f"{folder} is a symbolic link: choose another name, or remove it")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise Unsuitable(f"{folder} is there already: choose another name, or --into another place")
 

@@ -124,6 +124,9 @@ class Directive(Message):
     """Present: reply over HTTP. Absent: reply on the reply topic of `lane`."""
     callback_token: str | None = Field(default=None, repr=False)
     """Bearer token for `callback_urls`, valid for this attempt only."""
+    artifact_token: str | None = Field(default=None, repr=False)
+    """Proves to the API of artifacts that this attempt publishes a version, however it replies.
+    Present where `output_ref` names an artifact."""
 
 
 class Ack(Message):

@@ -150,7 +150,8 @@ class ArtifactsClient:
         producer: Mapping[str, str | int] | None = None,
     ) -> JsonObject:
         """The next version, or a draft that is in quarantine. Entries have `path`, `digest` and
-        perhaps `media_type`; a producer has `jobId`, `stepId`, `attempt_no` and `epoch`."""
+        perhaps `media_type`; a producer has `jobId`, `stepId`, `attempt_no`, `epoch`
+        and the `token` of its directive."""
         body = {"tenant_id": tenant, "entries": list(entries), "producer": producer}
         return self._api.publish(name, body)
 

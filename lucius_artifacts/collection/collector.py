@@ -16,7 +16,7 @@ from lucius_artifacts.collection import steps
 from lucius_artifacts.collection.schedule import Report, Schedule
 from lucius_artifacts.collection.steps import Step
 from lucius_artifacts.collection.workspaces import WorkspaceCollector
-from lucius_artifacts.model import Blob, Doomed, Hold, Run, RunPhase
+from lucius_artifacts.model import Blob, Claim, Doomed, Hold, Run, RunPhase
 from lucius_artifacts.ports.catalogue import Catalogue, MarkedPage, Reader, Transaction
 from lucius_artifacts.ports.jobs import Ended, Jobs, Running
 from lucius_artifacts.ports.objects import Objects
@@ -55,6 +55,7 @@ class Collector:
         await self._release_holds(report)
         await self._tombstone_idle(report)
         await self._elapse_retention(report)
+        await self._end_idle_claims()
         run = await self._begin()
         report.run_id = run.run_id
         await self._mark(run, report)
@@ -96,6 +97,27 @@ class Collector:
     async def _elapse_retention(self, report: Report) -> None:
         async for blob in self._all(self._in_state(BlobState.TOMBSTONED)):
             report.eligible += await self._decided(blob, self._elapse)
+
+    async def _end_idle_claims(self) -> None:
+        """A tenant loses content that it does not refer to when it would have lost it if nobody
+        else had it: that it is still there would tell that another tenant has it. Later than the
+        retention of any blob that this run sweeps, so that claims end before blobs."""
+        now = self._now()
+        before = now - self._schedule.grace - self._schedule.retention
+        after: Claim | None = None
+        while claims := await self._idle_claims(now, before, after):
+            for claim in claims:
+                await self._end_claim(claim, now, before)
+            after = claims[-1]
+
+    async def _idle_claims(
+        self, now: datetime, before: datetime, after: Claim | None
+    ) -> list[Claim]:
+        page = self._schedule.page
+        return await self._catalogue.read(lambda rows: rows.idle_claims(now, before, after, page))
+
+    async def _end_claim(self, claim: Claim, now: datetime, before: datetime) -> None:
+        await self._catalogue.change(lambda rows: steps.end_claim(rows, claim, now, before))
 
     async def _begin(self) -> Run:
         run_id = f"gc_{self._world.entropy(_RUN_BYTES).hex()}"

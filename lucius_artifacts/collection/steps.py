@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from lucius_artifacts.decisions import blobs as decide
 from lucius_artifacts.errors import Busy, Refused
 from lucius_artifacts.events import EventType, blob_event
-from lucius_artifacts.model import AuditRecord, Blob, Doomed, Run, RunPhase
+from lucius_artifacts.model import AuditRecord, Blob, Claim, Doomed, Run, RunPhase
 from lucius_artifacts.ports.catalogue import Transaction
 
 COLLECTOR = "collector"
@@ -38,6 +38,22 @@ async def tombstone(rows: Transaction, blob: Blob, now: datetime, retention: tim
 async def elapse_retention(rows: Transaction, blob: Blob, now: datetime) -> None:
     references = await rows.references(blob.digest, now, 1)
     await rows.put_blob(decide.retention_elapsed(blob, references, now))
+
+
+async def end_claim(
+    rows: Transaction, candidate: Claim, now: datetime, claimed_before: datetime
+) -> bool:
+    """The tenant may not read the content by its digest any more, and its copy is doomed."""
+    tenant_id, digest = candidate.tenant_id, candidate.digest
+    claim = await rows.claim(tenant_id, digest)
+    if claim is None or claim.claimed_at >= claimed_before:
+        return False
+    if await rows.is_referenced(tenant_id, digest, now):
+        return False
+    await rows.drop_claim(tenant_id, digest)
+    if claim.object_key is not None:
+        await rows.put_doomed(Doomed(claim.object_key, now, "its tenant does not refer to it"))
+    return True
 
 
 async def begin_run(rows: Transaction, run_id: str, now: datetime, lease: timedelta) -> Run:
@@ -71,12 +87,14 @@ async def keep_marked(rows: Transaction, blob: Blob, run: Run, now: datetime) ->
 
 
 async def sweep(rows: Transaction, blob: Blob, run: Run, now: datetime) -> None:
-    """The row goes with everybody's claims on it; its object is doomed in the same commit."""
+    """The row goes with everybody's claims on it; its objects are doomed in the same commit."""
     references = await rows.references(blob.digest, now, 1)
     blob = decide.gc_sweep(blob, run, references, now)
     await rows.put_blob(blob)
+    copies = [claim.object_key for claim in await rows.claims(blob.digest) if claim.object_key]
     await rows.drop_claims(blob.digest)
-    await rows.put_doomed(Doomed(blob.object_key, now, f"deleted in run {run.run_id}"))
+    for object_key in (blob.object_key, *copies):
+        await rows.put_doomed(Doomed(object_key, now, f"deleted in run {run.run_id}"))
     await _tell(rows, EventType.BLOB_DELETED, blob, f"run {run.run_id}", now)
 
 

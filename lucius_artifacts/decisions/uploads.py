@@ -46,7 +46,7 @@ def refuse_proof(upload: Upload) -> Upload:
 def unproved() -> Refused:
     """The same words whether the content exists or not."""
     return Refused(
-        "the content is not known here, or the proof does not hold: upload its parts instead"
+        "the tenant has no such content here, or the proof does not hold: upload its parts instead"
     )
 
 

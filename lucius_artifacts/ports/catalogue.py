@@ -100,8 +100,19 @@ class Reader(Protocol):
 
     async def claim(self, tenant_id: str, digest: str) -> Claim | None: ...
 
-    async def claims(self, digest: str) -> int:
-        """How many tenants have one."""
+    async def claims(self, digest: str) -> list[Claim]:
+        """Those of all tenants, by tenant."""
+        ...
+
+    async def idle_claims(
+        self, now: datetime, claimed_before: datetime, after: Claim | None, limit: int
+    ) -> list[Claim]:
+        """Those with `claimed_at` before that, and no reference of their own tenant now; by tenant
+        and digest."""
+        ...
+
+    async def is_referenced(self, tenant_id: str, digest: str, now: datetime) -> bool:
+        """Whether one of `references` is the tenant's."""
         ...
 
     async def version(self, tenant_id: str, name: str, number: int) -> Version | None: ...
@@ -162,9 +173,7 @@ class Transaction(Reader, Protocol):
         `Unavailable`."""
         ...
 
-    async def put_claim(self, claim: Claim) -> None:
-        """One that is there stays as it is."""
-        ...
+    async def put_claim(self, claim: Claim) -> None: ...
 
     async def drop_claim(self, tenant_id: str, digest: str) -> None: ...
 

@@ -35,6 +35,8 @@ class Baked(BaseModel):
 def read_baseline(folder: Path) -> Baked:
     """`Unsuitable` if the folder is no project of the skeleton."""
     file = folder / BASELINE
+    if file.is_symlink():
+        raise Unsuitable(f"{file} is a symbolic link: restore the file from your repository")
     try:
         return Baked.model_validate_json(file.read_bytes())
     except FileNotFoundError as error:

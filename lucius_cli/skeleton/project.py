@@ -1,9 +1,13 @@
-"""The files of a project: read as they are, replaced whole."""
+"""The files of a project: read as they are, replaced whole.
+
+A project is cloned from a repository that may be anybody's, and so is its record of what was baked.
+No path in it leads out of the project's folder, through a symbolic link or into what git keeps.
+"""
 
 import os
 import subprocess
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lucius_cli.failures import EnvironmentFailed, Unsuitable
 
@@ -28,12 +32,12 @@ class Project:
         return content.decode(errors="surrogateescape")
 
     def is_odd(self, path: str) -> bool:
-        """Whether something is there that is no regular file."""
-        place = self._place(path)
+        """Whether something is there that is no regular file. `read` and `put` refuse a link."""
+        place = self._within(path)
         return place.is_symlink() or (place.exists() and not place.is_file())
 
     def put(self, path: str, text: str | None) -> None:
-        """Whole or not at all; None removes it."""
+        """Whole or not at all; None removes it. `Unsuitable` if a symbolic link is in the way."""
         place = self._place(path)
         try:
             if text is None:
@@ -45,10 +49,9 @@ class Project:
 
     def uncommitted(self, paths: Iterable[str]) -> list[str]:
         """Those that git would lose a version of; none where there is no git."""
-        command = ["git", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"]
         try:
             run = subprocess.run(  # noqa: S603
-                [*command, "--", *paths], cwd=self.folder, capture_output=True, check=False
+                [*_GIT_STATUS, "--", *paths], cwd=self.folder, capture_output=True, check=False
             )
         except FileNotFoundError:
             return []
@@ -63,11 +66,38 @@ class Project:
             parent.rmdir()
 
     def _place(self, path: str) -> Path:
-        """Paths come from a record, and folders from a repository, that may be anybody's."""
-        place = self.folder / path
-        if not place.parent.resolve().is_relative_to(self.folder):
-            raise Unsuitable(f"{path} leads out of {self.folder}: nothing is changed there")
+        place = self._within(path)
+        _refuse_link(place, path)
         return place
+
+    def _within(self, path: str) -> Path:
+        """Where the path leads, if no folder on the way is a link."""
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "/" or ".." in parts:
+            raise Unsuitable(f"{path} leads out of {self.folder}: nothing is changed there")
+        if any(part.lower() == ".git" for part in parts):
+            raise Unsuitable(f"{path} belongs to git: nothing is changed there")
+        place = self.folder
+        for part in parts[:-1]:
+            place /= part
+            _refuse_link(place, path)
+        return place / parts[-1]
+
+
+# What is committed below a folder cannot name a program for git to run.
+_GIT_STATUS = (
+    *("git", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"),
+    *("--literal-pathspecs", "status", "--porcelain", "-z", "--no-renames"),
+    "--untracked-files=all",
+)
+
+
+def _refuse_link(place: Path, path: str) -> None:
+    if place.is_symlink():
+        raise Unsuitable(
+            f"{path} leads through {place}, which is a symbolic link: nothing is changed there;"
+            " replace the link by what it should lead to"
+        )
 
 
 def _has_crlf(content: bytes) -> bool:
@@ -90,7 +120,10 @@ def _replace(place: Path, content: bytes) -> None:
 
 
 def _fill(file: Path, content: bytes) -> None:
-    with file.open("wb") as stream:
+    """A new file: what is there, of an update that was interrupted or a link that waits, goes."""
+    file.unlink(missing_ok=True)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    with open(descriptor, "wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())

@@ -57,6 +57,7 @@ def bake(answers: Mapping[str, str], template: Template | None = None) -> Baked:
     from cookiecutter.generate import generate_files  # type: ignore[import-untyped]
 
     template = template or find_template()
+    _refuse_links(template.folder)
     # Before they are rendered: an answer is text, and never a template that is carried out.
     _check(template, answers)
     context = _context(template, answers)
@@ -66,6 +67,13 @@ def bake(answers: Mapping[str, str], template: Template | None = None) -> Baked:
         made = Path(generate_files(str(template.folder), context, folder, accept_hooks=False))
         template.hook("post_gen_project")["tidy"](made)
         return Baked(template=template.version, answers=complete, files=_texts(made))
+
+
+def _refuse_links(folder: Path) -> None:
+    """A template that was cloned or unpacked bakes what lies in it, and nothing of this machine."""
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            raise EnvironmentFailed(f"{path} is a symbolic link: install lucius-sdk again")
 
 
 def _check(template: Template, answers: Mapping[str, str]) -> None:

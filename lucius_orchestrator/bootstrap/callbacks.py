@@ -1,4 +1,5 @@
-"""Where a service answers over HTTP: what the dispatcher adds to a directive."""
+"""What the dispatcher adds to a directive: where a service answers over HTTP, and the proof with
+which it publishes artifacts."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -24,3 +25,18 @@ class CallbackAddress:
         expires_at = row.created_at + self._sla() + GRACE
         token = self._tokens.issue(job_id, row.step_id, row.attempt_no, row.lease_id, expires_at)
         return {"callback_urls": self._urls, "callback_token": token}
+
+
+class ProducerProof:
+    """The `artifact_token` of a row's attempt."""
+
+    def __init__(self, tokens: CallbackTokens, sla: Callable[[], timedelta]) -> None:
+        self._tokens = tokens
+        self._sla = sla
+
+    def __call__(self, job_id: str, row: DirectiveRow) -> str:
+        expires_at = row.created_at + self._sla() + GRACE
+        tenant_id = row.body["tenant_id"]
+        return self._tokens.issue_producer(
+            tenant_id, job_id, row.step_id, row.attempt_no, expires_at
+        )

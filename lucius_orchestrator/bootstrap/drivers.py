@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lucius_orchestrator.bootstrap.parts import After, Part
-from lucius_orchestrator.bootstrap.process import Process, reply_address
+from lucius_orchestrator.bootstrap.process import Process, artifact_token, reply_address
 from lucius_orchestrator.bootstrap.registry import RegistryWatch
 from lucius_orchestrator.bootstrap.temporal import couriers_of, worker_of
 from lucius_orchestrator.invoker.local import LocalInvoker
@@ -29,7 +29,12 @@ def drivers_of(process: Process) -> Iterator[Part]:
         yield SweeperRunner(sweepers, engine.telemetry)
     if process.bus is not None and role.dispatches:
         bus = process.bus.opened.bus
-        dispatcher = Dispatcher(engine, bus, reply_address=reply_address(process))
+        dispatcher = Dispatcher(
+            engine,
+            bus,
+            reply_address=reply_address(process),
+            artifact_token=artifact_token(process),
+        )
         # What is published before there are subscriptions would be lost or refused for good.
         yield After(process.bus.keeper.settled, dispatcher)
     if temporal is not None:

@@ -14,7 +14,7 @@ from lucius_orchestrator.bootstrap.authentication import invoker_keys_of
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.invoker.client import HttpInvoker
 from lucius_orchestrator.invoker.desk import InvokerDesk
-from lucius_orchestrator.outbox.publishing import DirectivePublisher, ReplyAddress
+from lucius_orchestrator.outbox.publishing import ArtifactToken, DirectivePublisher, ReplyAddress
 from lucius_orchestrator.ports.ledger import Claim
 from lucius_orchestrator.settings import Settings
 
@@ -32,8 +32,9 @@ class SettledPublisher(DirectivePublisher):
         bus: Bus,
         reply_address: ReplyAddress | None,
         settled: asyncio.Event,
+        artifact_token: ArtifactToken | None = None,
     ) -> None:
-        super().__init__(engine, bus, _PUBLISH_TIMEOUT, reply_address)
+        super().__init__(engine, bus, _PUBLISH_TIMEOUT, reply_address, artifact_token)
         self._ledger = engine.ledger
         self._settled = settled
 

@@ -8,7 +8,7 @@ from lucius_orchestrator.adapters.artifacts import ArtifactInputs
 from lucius_orchestrator.bootstrap.artifacts import open_artifacts
 from lucius_orchestrator.bootstrap.authentication import callback_tokens_of
 from lucius_orchestrator.bootstrap.bus import OpenBus, open_bus
-from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
+from lucius_orchestrator.bootstrap.callbacks import CallbackAddress, ProducerProof
 from lucius_orchestrator.bootstrap.invoking import SettledPublisher, open_invoker
 from lucius_orchestrator.bootstrap.observation import Observation
 from lucius_orchestrator.bootstrap.parts import real_world
@@ -89,6 +89,14 @@ def reply_address(process: Process) -> CallbackAddress | None:
     return CallbackAddress(base_url, tokens, lambda: registry.snapshot().defaults.job_sla)
 
 
+def artifact_token(process: Process) -> ProducerProof | None:
+    """None where artifacts are off."""
+    if not process.settings.artifacts.is_on:
+        return None
+    tokens = callback_tokens_of(process.settings, process.engine.world)
+    return ProducerProof(tokens, lambda: process.registry.snapshot().defaults.job_sla)
+
+
 async def _bus(process: Process, opened: AsyncExitStack) -> BusParts:
     bus = await opened.enter_async_context(open_bus(process.settings))
     events_topic = process.settings.artifacts.events_topic
@@ -108,5 +116,7 @@ async def _bus(process: Process, opened: AsyncExitStack) -> BusParts:
 def _desk(process: Process) -> InvokerDesk:
     assert process.bus is not None, "an invoker has one"
     bus, settled = process.bus.opened.bus, process.bus.keeper.settled
-    publisher = SettledPublisher(process.engine, bus, reply_address(process), settled)
+    publisher = SettledPublisher(
+        process.engine, bus, reply_address(process), settled, artifact_token(process)
+    )
     return InvokerDesk(process.engine, publisher)

@@ -64,8 +64,8 @@ class DirectiveRow(NamedTuple):
     """An outbox row of kind DIRECTIVE or INVOCATION, born PENDING; an attempt has one and never a
     second.
 
-    `body` is the DIRECTIVE as it goes out, but for the callback addresses and token, which the
-    dispatcher adds when `reply_via` is http.
+    `body` is the DIRECTIVE as it goes out, but for what the dispatcher adds: the callback addresses
+    and token when `reply_via` is http, and the artifact token when `output_ref` names an artifact.
     """
 
     outbox_id: str

@@ -15,7 +15,7 @@ from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind
 from lucius_orchestrator.domain.draft import Draft
 
 ENVELOPE_ALLOWANCE = 4096
-"""Bytes kept free in a directive for what the dispatcher adds: callback addresses and token."""
+"""Bytes kept free in a directive for what the dispatcher adds: callback addresses and tokens."""
 
 _TYPE = MessageType.DIRECTIVE.value
 Prior = dict[str, Sequence[JsonObject]]

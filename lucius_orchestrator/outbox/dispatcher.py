@@ -7,7 +7,7 @@ from lucius_bus.port import Bus
 from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.outbox.claiming import ClaimLoop, ClaimSettings
-from lucius_orchestrator.outbox.publishing import DirectivePublisher, ReplyAddress
+from lucius_orchestrator.outbox.publishing import ArtifactToken, DirectivePublisher, ReplyAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,10 @@ class Dispatcher(ClaimLoop):
         bus: Bus,
         settings: DispatcherSettings | None = None,
         reply_address: ReplyAddress | None = None,
+        artifact_token: ArtifactToken | None = None,
     ) -> None:
         settings = settings or DispatcherSettings()
-        publisher = DirectivePublisher(engine, bus, settings.publish_timeout, reply_address)
+        publisher = DirectivePublisher(
+            engine, bus, settings.publish_timeout, reply_address, artifact_token
+        )
         super().__init__(engine, OutboxKind.DIRECTIVE, publisher.deliver, settings, leads=True)

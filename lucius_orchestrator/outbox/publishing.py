@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pydantic_core
 
 from lucius_bus.port import Bus, BusError, BusMessage, BusUnavailable, PublishRefused
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import DIRECTIVE_LIMIT, directive_properties
+from lucius_contract.refs import ARTIFACT
 from lucius_contract.states import StepState
 from lucius_orchestrator.domain.aggregate import ReplyVia, Step
 from lucius_orchestrator.domain.decision import DirectiveRow
@@ -31,6 +33,9 @@ from lucius_orchestrator.ports.ledger import Claim, LedgerError, Stored
 ReplyAddress = Callable[[str, DirectiveRow], Mapping[str, Any]]
 """What a directive of a job carries so that it is answered over HTTP: addresses and a token."""
 
+ArtifactToken = Callable[[str, DirectiveRow], str]
+"""With which the attempt of a directive proves that it publishes an artifact."""
+
 
 class _Ready(NamedTuple):
     """A directive that is to go out, and its message."""
@@ -46,12 +51,14 @@ class DirectivePublisher:
         bus: Bus,
         timeout: timedelta,
         reply_address: ReplyAddress | None = None,
+        artifact_token: ArtifactToken | None = None,
     ) -> None:
         engine.dispatches = True
         self._engine = engine
         self._bus = bus
         self._timeout = timeout
         self._reply_address = reply_address
+        self._artifact_token = artifact_token
 
     async def deliver(self, claims: Sequence[Claim]) -> None:
         """Whatever happens here, what is not settled is claimed again when its lease is over."""
@@ -139,6 +146,8 @@ class DirectivePublisher:
             body = {**body, "lease_expires_at": on_the_wire(step.lease_expires_at)}
         if row.reply_via is ReplyVia.HTTP and self._reply_address is not None:
             body = {**body, **self._reply_address(claim.job_id, row)}
+        if self._artifact_token is not None and _names_artifact(row):
+            body = {**body, "artifact_token": self._artifact_token(claim.job_id, row)}
         return BusMessage(
             row.message_id,
             pydantic_core.to_json(body),
@@ -209,6 +218,11 @@ def _wanted(stored: Stored, row: DirectiveRow) -> Step | None:
     if step.state is StepState.DISPATCHING and current == _identity(row):
         return step
     return None
+
+
+def _names_artifact(row: DirectiveRow) -> bool:
+    uri: str = row.body["output_ref"]["uri"]
+    return urlsplit(uri).scheme == ARTIFACT
 
 
 def _row(claim: Claim) -> DirectiveRow:

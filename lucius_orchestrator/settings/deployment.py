@@ -181,7 +181,8 @@ REPLIES = (
         "callback_keys",
         keys(10),
         None,
-        "Sign the tokens of callbacks: the first one signs, all are accepted.",
+        "Sign the tokens that directives carry, for callbacks and artifacts: the first one signs,"
+        " all are accepted. The same for all processes.",
         secret=True,
         unset="a key that is made once and kept in the data folder",
     ),

@@ -31,7 +31,7 @@ def make_context(
     root = directive.workspace_ref.uri
     folder = StepFolder(storages.workspace, root, step_type, attempt_no, epoch)
     fence = Fence(directive.job_id, directive.step_id, attempt_no, epoch)
-    reach = storages.of_job(directive.tenant_id, directive.job_id)
+    reach = storages.of_job(directive.tenant_id, directive.job_id, directive.artifact_token)
 
     def publisher(content: Artifact | bytes, media_type: str | None) -> str:
         target, catalogue = directive.output_ref, reach.catalogue

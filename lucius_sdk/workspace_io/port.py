@@ -87,7 +87,8 @@ class Catalogue(Reader, Protocol):
 class Catalogues(Protocol):
     """All artifacts that a service reaches, whose-ever they are."""
 
-    def of_job(self, tenant_id: str, job_id: str) -> Catalogue: ...
+    def of_job(self, tenant_id: str, job_id: str, token: str | None = None) -> Catalogue:
+        """`token` is the directive's `artifact_token`: without it nothing can be published."""
 
     def close(self) -> None:
         """Give up connections. Twice is nothing."""

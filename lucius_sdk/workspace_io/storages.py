@@ -28,10 +28,10 @@ class Storages:
     def schemes(self) -> frozenset[str]:
         return frozenset(self._readers)
 
-    def of_job(self, tenant_id: str, job_id: str) -> "JobStorages":
-        """With the artifacts that the job may read."""
+    def of_job(self, tenant_id: str, job_id: str, token: str | None = None) -> "JobStorages":
+        """With the artifacts that the job may read, and with its `token` publish."""
         found = self._catalogues
-        return JobStorages(self, None if found is None else found.of_job(tenant_id, job_id))
+        return JobStorages(self, None if found is None else found.of_job(tenant_id, job_id, token))
 
     def open_read(self, uri: str) -> BinaryIO:
         scheme = split_uri(uri).scheme

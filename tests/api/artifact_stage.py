@@ -26,7 +26,7 @@ from lucius_artifacts.world import Limits, World
 from lucius_bus.memory import MemoryBus
 from lucius_orchestrator.adapters.artifacts import ArtifactInputs, LedgerJobs
 from lucius_orchestrator.api import ApiLimits
-from tests.api.stage import Stage
+from tests.api.stage import LIFE, Stage
 from tests.engine.plane import TENANT, Plane, Recorder
 from tests.ledger.backends import Clock, MemoryBackend
 from tests.runner.deadlines import DEADLINE
@@ -176,6 +176,15 @@ class ArtifactStage(Stage):
         assert answer.status_code == 201, answer.text
         uri: str = answer.json()["entries"][0]["uri"]
         return uri
+
+    def producer(
+        self, attempt_no: int = 1, epoch: int = 1, job_id: str = "job_1", tenant: str = TENANT
+    ) -> dict[str, Any]:
+        """A run of the first step of a job, with the token of its directive."""
+        run = {"jobId": job_id, "stepId": "step_01", "attempt_no": attempt_no, "epoch": epoch}
+        ends = self.plane.clock() + LIFE
+        token = self.tokens.issue_producer(tenant, job_id, "step_01", attempt_no, ends)
+        return {**run, "token": token}
 
     async def located(self, uri: str, caller: str = "ada", **query: str) -> httpx.Response:
         return await self.get("/v1/artifacts/content", caller, params={"uri": uri, **query})

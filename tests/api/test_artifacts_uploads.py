@@ -110,7 +110,7 @@ async def test_content_that_is_not_what_was_announced_is_aborted_and_nobody_can_
 async def test_known_content_is_committed_with_a_proof_and_nothing_is_brought(
     artifacts: ArtifactStage,
 ) -> None:
-    await artifacts.uploaded(CONTENT, "mallory", "globex")
+    await artifacts.uploaded(CONTENT)
     upload = await artifacts.begin(CONTENT)
     proof = proof_of(upload["challenge"], CONTENT)
     for _ in range(2):

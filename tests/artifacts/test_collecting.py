@@ -8,12 +8,12 @@ from typing import TypeVar
 import pytest
 
 from lucius_artifacts.collection import Candidate, Schedule
-from lucius_artifacts.errors import Busy, Gone, NotFound, Unavailable
+from lucius_artifacts.errors import Busy, Gone, NotFound, Refused, Unavailable
 from lucius_artifacts.model import RunPhase
 from lucius_artifacts.ports.catalogue import Transaction
 from lucius_artifacts.ports.jobs import Ended, Running
 from lucius_artifacts.states import BlobState
-from tests.artifacts.stage import ACME, BOLT, Stage
+from tests.artifacts.stage import ACME, BOLT, Stage, digest_of, proof_of
 
 T = TypeVar("T")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -44,6 +44,38 @@ async def test_content_that_nobody_ever_refers_to_goes_after_grace_and_retention
     assert stage.told[-2:] == stage.audited[-2:] == ["blob.tombstoned", "blob.deleted"]
     with pytest.raises(NotFound):
         await stage.all.reading.locate(ACME, f"artifact://blobs/{digest}")
+
+
+async def test_a_tenant_loses_what_it_does_not_refer_to_although_another_tenant_keeps_it() -> None:
+    stage = Stage()
+    digest = await stage.upload(b"one", BOLT)
+    await stage.publish(b"one", BOLT)
+    await stage.upload(b"one")
+    uri = f"artifact://blobs/{digest}"
+    await _pass_and_collect(stage, DAY, 7 * DAY)
+    assert (await stage.all.reading.locate(ACME, uri)).blob.digest == digest
+    await _pass_and_collect(stage, HOUR)
+    with pytest.raises(NotFound):
+        await stage.all.reading.locate(ACME, uri)
+    upload = await stage.initiate(b"one")
+    with pytest.raises(Refused):
+        await stage.all.uploads.dedupe(ACME, upload.upload_id, proof_of(upload, b"one"))
+    assert (await stage.all.reading.locate(BOLT, uri)).blob.digest == digest
+    assert len(stage.objects._frozen) == 1
+
+
+async def test_what_a_tenant_brings_again_or_refers_to_stays_its_own() -> None:
+    stage = Stage()
+    for content in (b"one", b"two"):
+        await stage.upload(content, BOLT)
+        await stage.publish(content, BOLT, name=content.decode())
+        await stage.upload(content)
+    await stage.publish(b"two")
+    await _pass_and_collect(stage, 5 * DAY)
+    await stage.upload(b"one")
+    await _pass_and_collect(stage, 5 * DAY)
+    for content in (b"one", b"two"):
+        await stage.all.reading.locate(ACME, f"artifact://blobs/{digest_of(content)}")
 
 
 async def test_what_was_deleted_can_be_uploaded_again() -> None:

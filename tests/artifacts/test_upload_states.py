@@ -51,13 +51,13 @@ def test_initiated_fast_path_dedupe_of_an_existing_digest_is_committed() -> None
 
 
 def test_the_fast_path_needs_a_proof() -> None:
-    with pytest.raises(Refused, match="not known here, or the proof does not hold"):
+    with pytest.raises(Refused, match="no such content here, or the proof does not hold"):
         decide.fast_path_dedupe(upload(), blob(), False, NOW)
 
 
 @pytest.mark.parametrize("other", [blob(length=11), blob(digest="0" * 64)])
 def test_the_fast_path_needs_the_recorded_digest_and_length(other: object) -> None:
-    with pytest.raises(Refused, match="not known here"):
+    with pytest.raises(Refused, match="no such content here"):
         decide.fast_path_dedupe(upload(), other, True, NOW)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,6 @@
 """From a session to verified content."""
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -85,25 +86,58 @@ async def test_an_address_is_good_for_a_while_only() -> None:
         await stage.objects.redeem_put(first.request.url, chunks(CONTENT[:4]))
 
 
-async def test_content_that_two_bring_is_stored_once_and_the_other_object_goes() -> None:
+async def test_content_that_a_tenant_brings_twice_is_stored_once_and_the_other_object_goes() -> (
+    None
+):
     stage = Stage()
     digest = await stage.upload(CONTENT)
-    assert await stage.upload(CONTENT, BOLT) == digest
+    assert await stage.upload(CONTENT) == digest
     assert len(stage.rows.blobs) == 1
     stage.let_pass(timedelta(hours=1))
     report = await stage.all.collector.collect()
     assert (report.objects_gone, len(stage.objects._frozen)) == (1, 1)
 
 
+async def test_each_of_two_tenants_reads_the_object_that_it_has_brought() -> None:
+    stage = Stage()
+    for tenant_id in (ACME, BOLT):
+        upload = await stage.initiate(CONTENT, tenant_id)
+        await stage.put(upload, await stage.sign(upload), CONTENT)
+        await stage.complete(upload)
+        located = await stage.all.reading.locate(tenant_id, f"artifact://blobs/{upload.digest}")
+        assert located.object_key == upload.object_key
+        assert b"".join([chunk async for chunk in stage.all.reading.content(located)]) == CONTENT
+    assert len(stage.rows.blobs) == 1
+
+
 async def test_the_fast_path_with_a_proof_brings_no_bytes() -> None:
     stage = Stage()
+    await stage.upload(CONTENT, BOLT)
     digest = await stage.upload(CONTENT)
-    upload = await stage.initiate(CONTENT, BOLT)
-    ended = await stage.all.uploads.dedupe(BOLT, upload.upload_id, proof_of(upload, CONTENT))
+    before = await stage.all.reading.locate(ACME, f"artifact://blobs/{digest}")
+    upload = await stage.initiate(CONTENT)
+    ended = await stage.all.uploads.dedupe(ACME, upload.upload_id, proof_of(upload, CONTENT))
     assert ended.state is UploadState.COMMITTED
-    assert (await stage.all.reading.locate(BOLT, f"artifact://blobs/{digest}")).blob.length == 10
-    again = await stage.all.uploads.dedupe(BOLT, upload.upload_id, "")
+    located = await stage.all.reading.locate(ACME, f"artifact://blobs/{digest}")
+    assert (located.blob.length, located.object_key) == (10, before.object_key)
+    again = await stage.all.uploads.dedupe(ACME, upload.upload_id, "")
     assert again == ended
+
+
+async def test_the_fast_path_reads_nothing_that_another_tenant_has_brought() -> None:
+    stage = Stage()
+    await stage.upload(CONTENT)
+    read: list[str] = []
+
+    async def noted(key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        read.append(key)
+        yield b""
+
+    stage.objects.read = noted  # type: ignore[method-assign]
+    upload = await stage.initiate(CONTENT, BOLT)
+    with pytest.raises(Refused, match="no such content here"):
+        await stage.all.uploads.dedupe(BOLT, upload.upload_id, proof_of(upload, CONTENT))
+    assert read == []
 
 
 async def test_a_digest_alone_gives_nobody_the_content_of_another_tenant() -> None:
@@ -123,10 +157,10 @@ async def test_a_digest_alone_gives_nobody_the_content_of_another_tenant() -> No
 async def test_a_session_has_one_try_to_prove() -> None:
     stage = Stage()
     await stage.upload(CONTENT)
-    upload = await stage.initiate(CONTENT, BOLT)
+    upload = await stage.initiate(CONTENT)
     for proof in ("wrong", proof_of(upload, CONTENT)):
         with pytest.raises(Refused):
-            await stage.all.uploads.dedupe(BOLT, upload.upload_id, proof)
+            await stage.all.uploads.dedupe(ACME, upload.upload_id, proof)
     await stage.put(upload, await stage.sign(upload), CONTENT)
     assert (await stage.complete(upload)).state is UploadState.COMMITTED
 
@@ -134,9 +168,9 @@ async def test_a_session_has_one_try_to_prove() -> None:
 async def test_the_proof_of_one_session_is_none_for_another() -> None:
     stage = Stage()
     await stage.upload(CONTENT)
-    mine, other = await stage.initiate(CONTENT), await stage.initiate(CONTENT, BOLT)
+    mine, other = await stage.initiate(CONTENT), await stage.initiate(CONTENT)
     with pytest.raises(Refused):
-        await stage.all.uploads.dedupe(BOLT, other.upload_id, proof_of(mine, CONTENT))
+        await stage.all.uploads.dedupe(ACME, other.upload_id, proof_of(mine, CONTENT))
 
 
 async def test_an_aborted_session_is_over_and_its_parts_go_when_no_address_is_left() -> None:

@@ -43,7 +43,7 @@ from lucius_orchestrator.engine.requests import JobRequest
 from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.engine.telemetry import Telemetry
 from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
-from lucius_orchestrator.outbox.publishing import ReplyAddress
+from lucius_orchestrator.outbox.publishing import ArtifactToken, ReplyAddress
 from lucius_orchestrator.ports.ledger import (
     DeadLetterRow,
     DirectiveStatus,
@@ -321,8 +321,10 @@ class Plane:
         self,
         settings: DispatcherSettings | None = None,
         reply_address: ReplyAddress | None = None,
+        artifact_token: ArtifactToken | None = None,
     ) -> Dispatcher:
-        return Dispatcher(self.engine, cast(Bus, self.bus_detour), settings, reply_address)
+        bus = cast(Bus, self.bus_detour)
+        return Dispatcher(self.engine, bus, settings, reply_address, artifact_token)
 
     def later(self, duration: timedelta = AT_ONCE, **parts: float) -> None:
         self.clock.now += duration + timedelta(**parts)

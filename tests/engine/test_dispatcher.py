@@ -805,6 +805,29 @@ async def test_a_step_that_replies_over_the_bus_gets_no_address(plane: Plane) ->
     assert (directive.callback_urls, directive.callback_token) == (None, None)
 
 
+def proof(job_id: str, row: DirectiveRow) -> str:
+    return f"{row.body['tenant_id']}/{job_id}/{row.step_id}/{row.attempt_no}"
+
+
+@pytest.mark.parametrize("way", [ReplyVia.HTTP, ReplyVia.BUS])
+async def test_a_step_that_may_publish_an_artifact_can_prove_it_whichever_way_it_replies(
+    plane: Plane, way: ReplyVia
+) -> None:
+    plan = request(one_step(reply_via=way), output_ref={"uri": "artifact://answers"})
+    job_id = await plane.submit(plan)
+    await plane.another_dispatcher(artifact_token=proof).run_once()
+    (directive,) = await plane.directives()
+    assert directive.artifact_token == f"{directive.tenant_id}/{job_id}/step_01/1"
+    assert "artifact_token" not in repr(await plane.stored(job_id))
+
+
+async def test_a_step_that_publishes_elsewhere_has_no_proof(plane: Plane) -> None:
+    await plane.submit()
+    await plane.another_dispatcher(artifact_token=proof).run_once()
+    (directive,) = await plane.directives()
+    assert directive.artifact_token is None
+
+
 async def test_a_token_is_not_kept_in_the_ledger(plane: Plane) -> None:
     job_id = await plane.submit()
     await plane.another_dispatcher(reply_address=address).run_once()

@@ -50,6 +50,34 @@ def test_a_token_passes_for_what_it_was_issued_for(tokens: CallbackTokens) -> No
     tokens.check(tokens.issue(*BOUND, ENDS), *BOUND)
 
 
+def test_a_producer_is_proven_by_the_token_of_its_own_attempt_alone(tokens: CallbackTokens) -> None:
+    tenant, (job_id, step_id, attempt_no, lease_id) = "acme", BOUND
+    token = tokens.issue_producer(tenant, job_id, step_id, attempt_no, ENDS)
+    tokens.check_producer(token, tenant, job_id, step_id, attempt_no)
+    for other in (
+        ("bolt", job_id, step_id, attempt_no),
+        (tenant, "job-2", step_id, attempt_no),
+        (tenant, job_id, "job-1:1", attempt_no),
+        (tenant, job_id, step_id, 2),
+    ):
+        with refused(ErrorCode.FORBIDDEN):
+            tokens.check_producer(token, *other)
+    callback = tokens.issue(job_id, step_id, attempt_no, lease_id, ENDS)
+    of_the_lease = tokens.issue(job_id, step_id, attempt_no, tenant, ENDS)
+    for forged in ("", "1.2.3", token[:-1], token + "x", callback, of_the_lease):
+        with refused(ErrorCode.FORBIDDEN):
+            tokens.check_producer(forged, tenant, job_id, step_id, attempt_no)
+    with refused(ErrorCode.UNAUTHENTICATED):
+        tokens.check(token, *BOUND)
+
+
+def test_a_producers_token_ends(tokens: CallbackTokens, clock: Clock) -> None:
+    token = tokens.issue_producer("acme", "job-1", "step-1", 1, ENDS)
+    clock.now = ENDS
+    with refused(ErrorCode.FORBIDDEN):
+        tokens.check_producer(token, "acme", "job-1", "step-1", 1)
+
+
 def test_a_token_is_short_and_fits_in_a_header_and_a_url(tokens: CallbackTokens) -> None:
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,110}", tokens.issue(*BOUND, ENDS))
 

@@ -49,7 +49,9 @@ def test_it_runs_as_a_numbered_user_who_is_not_root(lines: list[list[str]]) -> N
 def test_nothing_is_installed_in_the_last_stage(lines: list[list[str]]) -> None:
     stages = [number for number, words in enumerate(lines) if words[0] == "FROM"]
     assert len(stages) == 2
-    assert all(":3.12-slim" in lines[number][1] for number in stages)
+    images = {lines[number][1] for number in stages}
+    assert len(images) == 1, "both stages have the same base"
+    assert images.pop().startswith("python:3.12-slim@sha256:")
     assert of(lines[stages[-1] :], "RUN") == []
 
 

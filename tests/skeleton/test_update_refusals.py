@@ -84,7 +84,8 @@ def test_a_folder_that_leads_out_of_the_project_is_refused(shell: Shell, project
     (project / "old").symlink_to(Path("outside").absolute())
     told = shell("update", "word-count")
     assert told.code == 2
-    assert "leads out of" in told.err
+    assert "old/notes.txt leads through" in told.err
+    assert "symbolic link" in told.err
     assert Path("outside/notes.txt").read_text() == "notes\n"
 
 

@@ -66,8 +66,27 @@ class MemoryReader:
     async def claim(self, tenant_id: str, digest: str) -> Claim | None:
         return self._rows.claims.get((tenant_id, digest))
 
-    async def claims(self, digest: str) -> int:
-        return sum(claim.digest == digest for claim in self._rows.claims.values())
+    async def claims(self, digest: str) -> list[Claim]:
+        found = [claim for claim in self._rows.claims.values() if claim.digest == digest]
+        return sorted(found, key=attrgetter("tenant_id"))
+
+    async def idle_claims(
+        self, now: datetime, claimed_before: datetime, after: Claim | None, limit: int
+    ) -> list[Claim]:
+        begin = ("", "") if after is None else (after.tenant_id, after.digest)
+        needed = {(each.tenant_id, digest) for digest, each in self._all_references(now)}
+        idle = [
+            claim
+            for key, claim in self._rows.claims.items()
+            if key > begin and claim.claimed_at < claimed_before and key not in needed
+        ]
+        return sorted(idle, key=attrgetter("tenant_id", "digest"))[:limit]
+
+    async def is_referenced(self, tenant_id: str, digest: str, now: datetime) -> bool:
+        return any(
+            (found, each.tenant_id) == (digest, tenant_id)
+            for found, each in self._all_references(now)
+        )
 
     async def version(self, tenant_id: str, name: str, number: int) -> Version | None:
         return self._rows.versions.get((tenant_id, name, number))

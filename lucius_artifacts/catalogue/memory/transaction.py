@@ -37,9 +37,7 @@ class MemoryTransaction(MemoryReader):
 
     async def put_claim(self, claim: Claim) -> None:
         _require_storable(claim)
-        key = (claim.tenant_id, claim.digest)
-        if key not in self._rows.claims:
-            self._journal.put(self._rows.claims, key, claim)
+        self._journal.put(self._rows.claims, (claim.tenant_id, claim.digest), claim)
 
     async def drop_claim(self, tenant_id: str, digest: str) -> None:
         self._journal.drop(self._rows.claims, (tenant_id, digest))

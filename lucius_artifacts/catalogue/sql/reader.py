@@ -61,8 +61,21 @@ class SqlReader:
     async def claim(self, tenant_id: str, digest: str) -> Claim | None:
         return await self._one(tables.CLAIMS, sql.CLAIM, tenant_id=tenant_id, digest=digest)
 
-    async def claims(self, digest: str) -> int:
-        return await self._count(sql.COUNT_CLAIMS, digest=digest)
+    async def claims(self, digest: str) -> list[Claim]:
+        return await self._all(tables.CLAIMS, sql.CLAIMS_OF, digest=digest)
+
+    async def idle_claims(
+        self, now: datetime, claimed_before: datetime, after: Claim | None, limit: int
+    ) -> list[Claim]:
+        begin = ("", "") if after is None else (after.tenant_id, after.digest)
+        page = {"after_tenant": begin[0], "after": begin[1], "limit": limit}
+        times = {"now": now, "needed_before": claimed_before}
+        return await self._all(tables.CLAIMS, sql.IDLE_CLAIMS, **page, **times)
+
+    async def is_referenced(self, tenant_id: str, digest: str, now: datetime) -> bool:
+        values = {"tenant_id": tenant_id, "digest": digest, "now": now}
+        ((found,),) = await self._rows(sql.IS_REFERENCED, **values)
+        return bool(found)
 
     async def version(self, tenant_id: str, name: str, number: int) -> Version | None:
         values = {"tenant_id": tenant_id, "name": name, "number": number}

@@ -73,6 +73,20 @@ _NEEDED = f"""(
     OR EXISTS (SELECT 1 FROM {UPLOADS.name} WHERE {_OPEN} AND digest = b.digest {_ONE})
 )"""
 
+
+def _needed_by(tenant_id: str, digest: str) -> str:
+    """The same for the references of one tenant."""
+    own = f"digest = {digest} AND tenant_id = {tenant_id}"
+    return f"""(
+    EXISTS (
+        SELECT 1 FROM {ENTRIES.name} AS e
+        WHERE e.digest = {digest} AND e.tenant_id = {tenant_id} AND {_RETAINED} {_ONE}
+    )
+    OR EXISTS (SELECT 1 FROM {HOLDS.name} WHERE {own} {_ONE})
+    OR EXISTS (SELECT 1 FROM {UPLOADS.name} WHERE {_OPEN} AND {own} {_ONE})
+)"""
+
+
 BLOB = _select(BLOBS, f"WHERE {_NOT_DELETED} AND digest = :digest")
 BLOBS_IN = _select(
     BLOBS, "WHERE state = :state AND digest > :after ORDER BY digest, object_key LIMIT :limit"
@@ -117,7 +131,16 @@ ORDER BY kind, who, tenant_id LIMIT :limit
 """
 
 CLAIM = _select(CLAIMS, "WHERE tenant_id = :tenant_id AND digest = :digest")
-COUNT_CLAIMS = f"SELECT count(*) FROM {CLAIMS.name} WHERE digest = :digest"
+CLAIMS_OF = _select(CLAIMS, "WHERE digest = :digest ORDER BY tenant_id")
+IDLE_CLAIMS = _select(
+    CLAIMS,
+    f"""AS c
+WHERE tenant_id >= :after_tenant AND (tenant_id, digest) > (:after_tenant, :after)
+  AND claimed_at < :needed_before
+  AND NOT {_needed_by("c.tenant_id", "c.digest")}
+ORDER BY tenant_id, digest LIMIT :limit""",
+)
+IS_REFERENCED = f"SELECT {_needed_by(':tenant_id', ':digest')}"
 DROP_CLAIM = f"DELETE FROM {CLAIMS.name} WHERE tenant_id = :tenant_id AND digest = :digest"
 DROP_CLAIMS = f"DELETE FROM {CLAIMS.name} WHERE digest = :digest"
 

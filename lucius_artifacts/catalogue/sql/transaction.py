@@ -12,7 +12,7 @@ from lucius_outbox.message import Message
 
 _PUT_UPLOAD = sql.put(tables.UPLOADS)
 _PUT_BLOB = sql.put(tables.BLOBS)
-_PUT_CLAIM = sql.insert_new(tables.CLAIMS)
+_PUT_CLAIM = sql.put(tables.CLAIMS)
 _NEW_VERSION = sql.insert_new(tables.VERSIONS)
 _UPDATE_VERSION = sql.update(tables.VERSIONS)
 _PUT_HOLD = sql.insert_new(tables.HOLDS)

@@ -12,6 +12,7 @@ from lucius_orchestrator.api.shapes import Shape
 
 _LONGEST_RETENTION = 10**9
 _LARGEST = 2**31 - 1
+_LONGEST_TOKEN = 512
 _MANY = 2**63 - 1
 
 TenantId = Annotated[str, Field(min_length=1, max_length=TENANT_ID_LIMIT), Visible]
@@ -53,6 +54,8 @@ class ProducerRef(Document):
     step_id: Name = Field(alias="stepId")
     attempt_no: Counted
     epoch: Counted
+    token: Annotated[str, Field(max_length=_LONGEST_TOKEN, repr=False)]
+    """The `artifact_token` of the run's directive."""
 
 
 class EntryRef(Document):
@@ -71,7 +74,8 @@ class NewVersion(Document):
     entries: list[EntryRef]
     """At most 1000."""
     producer: ProducerRef | None = None
-    """When the last step of a job publishes: of two runs the one with the higher fence counts."""
+    """When a step of a job publishes: of two runs the one with the higher fence counts. FORBIDDEN
+    without the token of exactly that attempt."""
 
 
 class OfTenant(Document):

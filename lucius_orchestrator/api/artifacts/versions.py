@@ -1,5 +1,6 @@
 """Artifacts and their versions."""
 
+from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated
@@ -54,6 +55,7 @@ _MOST_VERSIONS = 50
 class Versions:
     def __init__(self, parts: ApiParts, access: ArtifactAccess) -> None:
         self._access = access
+        self._tokens = parts.tokens
         self._max_page = parts.limits.max_page
 
     async def artifacts(
@@ -90,8 +92,10 @@ class Versions:
         asked = await body_of(request, NewVersion)
         check_tenant(request, asked.tenant_id)
         artifacts = self._access.artifacts
+        author = _author(request, asked.tenant_id)
+        if asked.producer is not None:
+            author = replace(author, producer=self._proven(asked.tenant_id, asked.producer))
         latest = await artifacts.listing.latest_number(asked.tenant_id, checked_name(name))
-        author = _author(request, asked.tenant_id, asked.producer)
         entries = [NewEntry(each.path, each.digest, each.media_type) for each in asked.entries]
         version = await artifacts.publishing.publish(author, name, entries)
         status = HTTPStatus.CREATED if version.number > latest else HTTPStatus.OK
@@ -140,17 +144,20 @@ class Versions:
         author, publishing = await self._asked(request), self._access.artifacts.publishing
         return _shown(await publishing.restore(author, checked_name(name), version))
 
+    def _proven(self, tenant_id: str, run: ProducerRef) -> Producer:
+        """FORBIDDEN unless the caller has the token of the attempt: a producer's version takes the
+        place of those that earlier runs of its job have published."""
+        self._tokens.check_producer(run.token, tenant_id, run.job_id, run.step_id, run.attempt_no)
+        return Producer(run.job_id, Fence(run.step_id, run.attempt_no, run.epoch))
+
     async def _asked(self, request: Request) -> Author:
         asked = await body_of(request, OfTenant)
         check_tenant(request, asked.tenant_id)
         return _author(request, asked.tenant_id)
 
 
-def _author(request: Request, tenant_id: str, run: ProducerRef | None = None) -> Author:
-    producer = None
-    if run is not None:
-        producer = Producer(run.job_id, Fence(run.step_id, run.attempt_no, run.epoch))
-    return Author(tenant_id, caller_of(request).name, producer)
+def _author(request: Request, tenant_id: str) -> Author:
+    return Author(tenant_id, caller_of(request).name)
 
 
 def _shown(version: Version) -> Response:

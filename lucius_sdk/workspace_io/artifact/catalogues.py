@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lucius_artifacts.client import ArtifactsClient, Measured
 from lucius_contract.errors import ErrorCode
-from lucius_sdk.error_model import NonRetryableError
+from lucius_sdk.error_model import NonRetryableError, RetryableError
 from lucius_sdk.workspace_io.artifact.faults import faults, publishing, reading, uploading
 from lucius_sdk.workspace_io.artifact.names import artifact_name, path_of, producer_of
 from lucius_sdk.workspace_io.fence import Fence
@@ -33,8 +33,8 @@ class ApiCatalogues:
         self._lock = threading.Lock()
         self._client: ArtifactsClient | None = None
 
-    def of_job(self, tenant_id: str, job_id: str) -> "ApiCatalogue":
-        return ApiCatalogue(self, tenant_id, job_id)
+    def of_job(self, tenant_id: str, job_id: str, token: str | None = None) -> "ApiCatalogue":
+        return ApiCatalogue(self, tenant_id, job_id, token)
 
     @property
     def client(self) -> ArtifactsClient:
@@ -53,12 +53,15 @@ class ApiCatalogues:
 
 
 class ApiCatalogue:
-    __slots__ = ("_catalogues", "_job_id", "_tenant_id")
+    __slots__ = ("_catalogues", "_job_id", "_tenant_id", "_token")
 
-    def __init__(self, catalogues: ApiCatalogues, tenant_id: str, job_id: str) -> None:
+    def __init__(
+        self, catalogues: ApiCatalogues, tenant_id: str, job_id: str, token: str | None
+    ) -> None:
         self._catalogues = catalogues
         self._tenant_id = tenant_id
         self._job_id = job_id
+        self._token = token
 
     @property
     def schemes(self) -> frozenset[str]:
@@ -71,6 +74,7 @@ class ApiCatalogue:
 
     def publish(self, uri: str, outcome: Outcome, fence: Fence, media_type: str) -> str:
         name, client, tenant_id = artifact_name(uri), self._catalogues.client, self._tenant_id
+        producer = producer_of(fence, self._proof(uri))
         with faults(uploading, uri):
             source = _OutcomeSource(outcome, uri)
             digest = client.upload(source, tenant_id, progress=source.check).digest
@@ -80,8 +84,18 @@ class ApiCatalogue:
             "media_type": media_type,
         }
         with faults(publishing, uri):
-            version = client.publish(name, [entry], tenant_id, producer_of(fence))
+            version = client.publish(name, [entry], tenant_id, producer)
         return _published(version)
+
+    def _proof(self, uri: str) -> str:
+        """Before anything is uploaded in vain."""
+        if self._token is None:
+            raise RetryableError(
+                ErrorCode.STORAGE_UNAVAILABLE,
+                f"{shown(uri)} cannot be published: the directive has no artifact_token. It comes"
+                " from an older orchestrator; upgrade that first",
+            )
+        return self._token
 
     def close(self) -> None:
         """It is closed with all others."""

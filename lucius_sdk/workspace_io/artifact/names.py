@@ -42,8 +42,9 @@ def path_of(outcome: Outcome, media_type: str) -> str:
     return "output" + _EXTENSIONS.get(media_type.partition(";")[0].strip().lower(), "")
 
 
-def producer_of(fence: Fence) -> dict[str, str | int]:
+def producer_of(fence: Fence, token: str) -> dict[str, str | int]:
     return {
+        "token": token,
         "jobId": fence.job_id,
         "stepId": fence.step_id,
         "attempt_no": fence.attempt_no,

@@ -18,6 +18,7 @@ VALUES: dict[str, Any] = {
     **{name: name for name in ("tenant_id", "upload_id", "job_id", "run_id", "object_key")},
     "digest": "5" * 64,
     "after": "4" * 64,
+    "after_tenant": "tenant-4",
     "last": "6" * 64,
     "name": "answers",
     "subject": "answers/v1",

@@ -202,8 +202,37 @@ async def test_stats_count_what_is_there(catalogue: Catalogue) -> None:
     assert await ask(catalogue).stats() == Stats(blobs, 2, 1)
 
 
-async def test_claims_are_counted_by_tenant(catalogue: Catalogue) -> None:
+async def test_claims_on_a_digest_are_listed_by_tenant(catalogue: Catalogue) -> None:
     claim = Claim("acme", DIGEST, NOW)
-    await put(catalogue, claim, claim, replace(claim, tenant_id="zeta"))
-    assert await ask(catalogue).claims(DIGEST) == 2
-    assert await ask(catalogue).claims("0" * 64) == 0
+    of_zeta = replace(claim, tenant_id="zeta", object_key="ob_2")
+    await put(catalogue, of_zeta, claim, claim)
+    assert await ask(catalogue).claims(DIGEST) == [claim, of_zeta]
+    assert await ask(catalogue).claims("0" * 64) == []
+
+
+async def test_idle_claims_are_those_that_their_own_tenant_refers_to_no_more(
+    catalogue: Catalogue,
+) -> None:
+    one, other, third = digests(3)
+    tenants = ("acme", "bolt", "zeta")
+    claims = [Claim(tenant, each, NOW - HOUR) for tenant in tenants for each in (one, other)]
+    of_acme = version_of(one, tenant_id="acme", retained_until=NOW + HOUR)
+    over = version_of(other, tenant_id="acme", number=2, retained_until=NOW)
+    of_bolt = rows.upload(tenant_id="bolt", digest=one)
+    await put(catalogue, *claims, Claim("acme", third, NOW), of_acme, over, of_bolt)
+    await put(catalogue, Hold("job_1", "zeta", other, NOW))
+    idle = [("acme", other), ("bolt", other), ("zeta", one)]
+
+    async def page(after: Claim | None, size: int) -> list[Claim]:
+        return await ask(catalogue).idle_claims(NOW, NOW, after, size)
+
+    for size in (1, 2, MANY):
+        found: list[Claim] = []
+        while claims := await page(found[-1] if found else None, size):
+            found += claims
+        assert [(claim.tenant_id, claim.digest) for claim in found] == idle
+    assert await ask(catalogue).idle_claims(NOW, NOW - HOUR, None, MANY) == []
+    for tenant in tenants:
+        for each in (one, other):
+            needed = await ask(catalogue).is_referenced(tenant, each, NOW)
+            assert needed is ((tenant, each) not in idle), (tenant, each)

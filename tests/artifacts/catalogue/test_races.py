@@ -223,4 +223,4 @@ async def test_a_claim_and_a_hold_that_two_put_are_there_once(pair: Pair, meet: 
 
     await together(pair, need, need)
     assert len(await ask(pair[0]).references(DIGEST, NOW)) == 1
-    assert await ask(pair[0]).claims(DIGEST) == 1
+    assert len(await ask(pair[0]).claims(DIGEST)) == 1

@@ -105,13 +105,15 @@ async def test_a_path_that_is_no_database_is_named_so(tmp_path: Path) -> None:
         await SqliteCatalogue.open(tmp_path / "letter.db")
 
 
-@pytest.mark.parametrize("prefix", ["lucius_artifacts", "lucius_outbox"])
+@pytest.mark.parametrize(("prefix", "version"), [("lucius_artifacts", 2), ("lucius_outbox", 1)])
 async def test_a_schema_of_a_newer_release_is_refused(
-    sqlite_backend: SqliteBackend, prefix: str
+    sqlite_backend: SqliteBackend, prefix: str, version: int
 ) -> None:
     with closing(sqlite3.connect(sqlite_backend.path)) as connection, connection:
         connection.execute(f"INSERT INTO {prefix}_schema VALUES (99, 'later', 0)")
-    expected = f"the schema {prefix} has version 99, not 1: install the release that made it"
+    expected = (
+        f"the schema {prefix} has version 99, not {version}: install the release that made it"
+    )
     with pytest.raises(Unavailable, match=expected):
         await sqlite_backend.open()
     with pytest.raises(Unavailable, match=expected):
@@ -220,5 +222,5 @@ def _explained(connection: sqlite3.Connection, statement: str, values: dict[str,
 
 def _reads_all(step: str) -> bool:
     """Or an index that holds one row at most, or a subquery with a limit."""
-    few = ("lucius_artifacts_runs_current", "SCAN page", "SCAN by_")
+    few = ("lucius_artifacts_runs_current", "SCAN page", "SCAN by_", "SCAN CONSTANT ROW")
     return step.startswith("SCAN") and not any(part in step for part in few)

@@ -101,7 +101,7 @@ async def test_a_transaction_reads_what_it_wrote(catalogue: Catalogue) -> None:
         assert await t.blob(DIGEST) == rows.blob()
         assert await t.latest_number("acme", "answers") == 7
         assert await t.versions("acme", "answers", None, MANY) == [rows.version(number=7)]
-        assert await t.claims(DIGEST) == 1
+        assert await t.claims(DIGEST) == [Claim("acme", DIGEST, NOW)]
         assert len(await t.references(DIGEST, NOW)) == 3
         assert await t.current_run() == rows.run()
         assert await t.audit("answers/v1", MANY) == [RECORD]

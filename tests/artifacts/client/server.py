@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +35,14 @@ T = TypeVar("T")
 
 KEY = "ada"
 """Of a caller who may do everything for TENANT."""
-__all__ = ["KEY", "TENANT", "Server", "running_server"]
+__all__ = ["KEY", "TENANT", "Server", "producer_token", "running_server"]
+_SIGNING = b"k" * 32
+
+
+def producer_token(job_id: str, step_id: str, attempt_no: int, tenant_id: str = TENANT) -> str:
+    """The `artifact_token` of an attempt's directive."""
+    tokens, ends = CallbackTokens([_SIGNING], Clock()), datetime(2100, 1, 1, tzinfo=UTC)
+    return tokens.issue_producer(tenant_id, job_id, step_id, attempt_no, ends)
 
 
 class Policy:
@@ -135,7 +142,7 @@ class Server:
             engine=plane.engine,
             registry=Protocols(),
             authenticator=NamedCallers(),
-            tokens=CallbackTokens([b"k" * 32], self.clock),
+            tokens=CallbackTokens([_SIGNING], self.clock),
             plan=PlanSettings("az://workspace"),
             refs=RefPolicy(),
             check_webhooks=lambda _urls: None,

@@ -78,12 +78,20 @@ class Invariants:
             assert (upload.tenant_id, upload.digest) in self._rows.claims
 
     def _is_whole(self, digest: str) -> bool:
+        """The blob's object and every tenant's own."""
         blob = self._blob(digest)
-        parts = None if blob is None else self._stage.objects._frozen.get(blob.object_key)
-        if blob is None or parts is None:
+        if blob is None:
             return False
-        content = b"".join(parts.values())
-        return (sha256(content).hexdigest(), len(content)) == (digest, blob.length)
+        claims = [claim for claim in self._rows.claims.values() if claim.digest == digest]
+        keys = {claim.object_key or blob.object_key for claim in claims}
+        return all(self._holds(key, blob) for key in {*keys, blob.object_key})
+
+    def _holds(self, object_key: str, blob: Blob) -> bool:
+        parts = self._stage.objects._frozen.get(object_key)
+        content = None if parts is None else b"".join(parts.values())
+        if content is None:
+            return False
+        return (sha256(content).hexdigest(), len(content)) == (blob.digest, blob.length)
 
     def _blob(self, digest: str) -> Blob | None:
         key = self._rows.object_keys.get(digest)

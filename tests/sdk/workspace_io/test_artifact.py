@@ -7,10 +7,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from lucius_artifacts.client import ArtifactsClient
+from lucius_artifacts.errors import NotFound
 from lucius_artifacts.states import VersionState
 from lucius_contract.documents import Artifact, Ref
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import (
+    Catalogue,
     Fence,
     Input,
     LocalStorage,
@@ -21,11 +23,17 @@ from lucius_sdk.workspace_io import (
     open_storages,
     publish,
 )
-from lucius_sdk.workspace_io.artifact.catalogues import ApiCatalogues
+from lucius_sdk.workspace_io.artifact.catalogues import ApiCatalogue, ApiCatalogues
 from lucius_sdk.workspace_io.storages import JobStorages
 from lucius_settings.secret import Secret
 from tests.artifacts.client.quick import QUICK, BytesSource, pattern
-from tests.artifacts.client.server import KEY, TENANT, Server, running_server
+from tests.artifacts.client.server import (
+    KEY,
+    TENANT,
+    Server,
+    producer_token,
+    running_server,
+)
 from tests.sdk.workspace_io.stage import WORKSPACE, Checks, Stop, raises
 
 JOB = "job_1"
@@ -80,9 +88,18 @@ def put(
     by: Fence | None = None,
     media_type: str | None = None,
 ) -> str:
-    storage, target = reach.workspace, Ref(uri=f"artifact://{name}")
-    by, catalogue = by or fence(), reach.catalogue
-    return publish(storage, target, content, by, media_type, catalogue=catalogue)
+    target, by = Ref(uri=f"artifact://{name}"), by or fence()
+    catalogue = proven(reach, by)
+    return publish(reach.workspace, target, content, by, media_type, catalogue=catalogue)
+
+
+def proven(reach: JobStorages, by: Fence) -> Catalogue | None:
+    """The catalogue, with the token of this run's directive."""
+    found = reach.catalogue
+    if not isinstance(found, ApiCatalogue):
+        return found
+    token = producer_token(by.job_id, by.step_id, by.attempt_no)
+    return found._catalogues.of_job(TENANT, by.job_id, token)
 
 
 def read(reach: JobStorages, uri: str) -> bytes:
@@ -249,7 +266,7 @@ def test_what_names_no_content_is_an_invalid_input(reach: JobStorages, uri: str)
 @pytest.mark.parametrize("uri", ["artifact://a/v1/b", "artifact://blobs/x", "artifact://A"])
 def test_one_publishes_to_an_artifact_and_not_to_a_version(reach: JobStorages, uri: str) -> None:
     with raises(ErrorCode.INPUT_INVALID):
-        publish(reach.workspace, Ref(uri=uri), b"", fence(), catalogue=reach.catalogue)
+        publish(reach.workspace, Ref(uri=uri), b"", fence(), catalogue=proven(reach, fence()))
 
 
 @pytest.mark.parametrize(
@@ -314,10 +331,29 @@ def test_work_that_must_stop_publishes_nothing(
     server: Server, reach: JobStorages, workspace: Workspace, allowed: int
 ) -> None:
     artifact, target = workspace.write("a", pattern(8 * PART)), Ref(uri="artifact://stopped")
-    checks, catalogue = Checks(allowed), reach.catalogue
+    checks, catalogue = Checks(allowed), proven(reach, fence())
     with pytest.raises(Stop):
         publish(reach.workspace, target, artifact, fence(), None, checks, catalogue)
     assert server.gate.count("POST", "/versions") == 0
+
+
+@pytest.mark.parametrize("forged", [None, "", "1.9999999999.x.y"])
+def test_what_no_directive_allows_is_not_published(
+    server: Server, storages: Storages, forged: str | None
+) -> None:
+    tokens = [forged, producer_token(JOB, "step_01", 2), producer_token("job_2", "step_01", 1)]
+    for token in tokens:
+        reach = storages.of_job(TENANT, JOB, token)
+        with raises(ErrorCode.STORAGE_UNAVAILABLE):
+            publish(
+                reach.workspace,
+                Ref(uri="artifact://forged"),
+                b"one",
+                fence(),
+                catalogue=reach.catalogue,
+            )
+    with pytest.raises(NotFound):
+        server.versions("forged")
 
 
 def test_without_an_address_it_is_said_what_to_set(tmp_path: Path) -> None:
