@@ -113,8 +113,15 @@ async def _open(
     stack.push_async_callback(tracing.shutdown)
     blobs, tables = settings.blobs, settings.tables
     artifacts = open_catalogues(settings.artifacts_url, settings.artifacts_key)
-    roots = settings.workspace_root, settings.input_roots
-    storages = open_storages(*roots, blobs, artifacts)
+    storages = open_storages(
+        settings.workspace_root,
+        settings.input_roots,
+        blobs,
+        artifacts,
+        output_roots=settings.output_roots,
+        s3_endpoint=settings.s3_endpoint,
+        system=settings.system,
+    )
     stack.callback(storages.close)
     store = open_store(settings.dedup_store.reveal(), tables=tables, blobs=blobs)
     stack.push_async_callback(store.close)

@@ -70,7 +70,7 @@ def workspace(reach: JobStorages, tmp_path: Path) -> Workspace:
 
 
 def fence(attempt_no: int = 1, epoch: int = 1, step: int = 1, job: str = JOB) -> Fence:
-    return Fence(job, f"step_{step:02d}", attempt_no, epoch)
+    return Fence(ACME, job, f"step_{step:02d}", attempt_no, epoch)
 
 
 def put(

@@ -154,11 +154,24 @@ def test_an_artifact_that_has_changed_is_not_published(
     publish(storage, output, b"older", fence(1))
 
 
-@pytest.mark.parametrize("target", ["s3://bucket/out", "https://host/out"])
+@pytest.mark.parametrize("target", ["gs://bucket/out", "https://host/out", "artifact://out", "a"])
 def test_a_place_without_fences_is_refused(storage: Storage, target: str) -> None:
-    (scheme,) = storage.schemes
-    with raises(ErrorCode.INPUT_INVALID, rf"cannot publish \(it can: {scheme}\)"):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED):
         publish(storage, Ref(uri=target), b"", fence())
+
+
+@pytest.mark.parametrize("size", [10, 3 * BLOCK])
+@pytest.mark.parametrize("job", [1, 2, 3])
+def test_what_another_tenant_has_published_is_never_replaced(
+    stage: Stage, storage: Storage, output: Ref, size: int, job: int
+) -> None:
+    publish(storage, output, b"of acme", fence(1, 1, job=2))
+    for attempt in (1, 9):
+        with raises(ErrorCode.OUTPUT_CONFLICT, "another tenant"):
+            forged = b"x" * size
+            publish(storage, output, forged, fence(attempt, 1, job=job, tenant="beta"))
+    assert stage.visible() == {OUT: b"of acme"}
+    assert stage.unfinished() == []
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 3])
