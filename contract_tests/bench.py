@@ -209,6 +209,7 @@ class Bench:
             "LUCIUS_SERVICEBUS_CONNECTION": self.mock.connection_string,
             "LUCIUS_SERVICE": self.contract.service,
             "LUCIUS_WORKSPACE_ROOT": str(self.workspace),
+            "LUCIUS_OUTPUT_ROOTS": str(self.workspace),
             "LUCIUS_HEALTH_PORT": str(_free_port()),
             "LUCIUS_CONCURRENCY": str(self.contract.concurrency),
             "LUCIUS_DEDUP_STORE": store,

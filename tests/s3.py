@@ -7,9 +7,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
+
+import pytest
 
 _PART_LIMIT = {"S3_UPLOAD_PART_MIN_SIZE": "1"}  # or a test would need megabytes for two parts
 CREDENTIALS = {
@@ -19,6 +22,21 @@ CREDENTIALS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 """Any will do; without them the client would look for those of the machine."""
+
+
+def as_s3_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients find credentials, and share what each session reads: megabytes of JSON."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("boto3.session.Session", _shared_session())
+
+
+@cache
+def _shared_session() -> Callable[[], Any]:
+    from boto3.session import Session
+
+    return cache(Session)
+
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 

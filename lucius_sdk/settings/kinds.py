@@ -61,10 +61,10 @@ def _folder(text: str, rule: str) -> str:
 
 def _blob_folder(uri: str) -> str:
     try:
-        from lucius_sdk.workspace_io.blob import places
+        from lucius_sdk.workspace_io.blob.places import folder_place as blob_place
     except ModuleNotFoundError as error:
         raise Refused("is of blobs, which need: pip install 'lucius-sdk[azure]'") from error
-    return places.folder_place(uri).uri
+    return blob_place(uri).uri
 
 
 def _read_root(text: str) -> str:

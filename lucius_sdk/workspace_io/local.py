@@ -57,8 +57,8 @@ class LocalStorage:
         return _SCHEMES
 
     def prepare(self) -> None:
-        """Make the root, once, when a service starts."""
-        for root in self._workspace():
+        """Make the root, and those of outputs, once, when a service starts."""
+        for root in (*self._workspace(), *self._writable):
             with faults(writing, root.as_uri()):
                 root.mkdir(parents=True, exist_ok=True)
 

@@ -36,8 +36,8 @@ def open_storages(
     roots may be s3 uris too. ValueError for anything else. `catalogues` are those of
     `open_catalogues`.
 
-    The workspace's root is made if it is missing; one that goes missing later is a fault of
-    storage, and is not made again.
+    The workspace's root, and folders of outputs, are made if they are missing; one that goes
+    missing later is a fault of storage, and is not made again.
     """
     from lucius_sdk.workspace_io.remote import HttpReader  # with httpx, only where it is used
 
@@ -57,7 +57,9 @@ def open_storages(
     others.append(_s3_storage(s3_endpoint, inputs["s3"], outputs["s3"]))
     storages = Storages(workspace, others, catalogues, system)
     try:
-        workspace.prepare()
+        local.prepare()
+        if workspace is not local:
+            workspace.prepare()
     except BaseException:
         storages.close()
         raise

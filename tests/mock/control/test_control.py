@@ -142,6 +142,7 @@ async def reference_service(bus: str, folder: Path) -> AsyncIterator[None]:
         "LUCIUS_SERVICEBUS_CONNECTION": connection,
         "LUCIUS_SERVICE": "upper",
         "LUCIUS_WORKSPACE_ROOT": str(folder / "workspace"),
+        "LUCIUS_OUTPUT_ROOTS": str(folder / "workspace"),
         "LUCIUS_HEALTH_PORT": "0",
         "LUCIUS_DEDUP_STORE": f"sqlite://{folder}/dedup.db",
     }

@@ -1,16 +1,14 @@
 """A workspace on real files, one on blobs, and one in S3."""
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-import boto3
 import pytest
 
 from lucius_sdk.workspace_io import BlobStorage, StepFolder, Storage, Workspace
 from lucius_sdk.workspace_io.blob.account import Patience
 from tests.azurite import Azurite
-from tests.s3 import CREDENTIALS, S3Server
+from tests.s3 import S3Server, as_s3_client
 from tests.sdk.workspace_io.far import AT_ONCE, OpenThrough
 from tests.sdk.workspace_io.proxy import Proxy, proxy_to
 from tests.sdk.workspace_io.reopening import blob_storage
@@ -37,24 +35,9 @@ def blob_stage(azure_storage: Azurite) -> Iterator[BlobStage]:
     stage.close()
 
 
-_Session = boto3.session.Session
-
-
-@cache
-def _boto3_session() -> boto3.session.Session:
-    return _Session(
-        CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
-    )
-
-
 @pytest.fixture
 def s3_stage(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Stage]:
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
-    # Each session would read megabytes of JSON again.
-    monkeypatch.setattr(boto3.session, "Session", _boto3_session)
+    as_s3_client(monkeypatch)
     stage = S3Stage(s3_server.endpoint)
     yield stage
     stage.close()

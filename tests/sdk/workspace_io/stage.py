@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import boto3
 import pytest
@@ -30,6 +30,20 @@ WORKSPACE = "lucius/acme/job_1/"
 Uri = Callable[[str], str]
 Folders = tuple[str, ...]
 """As uris."""
+
+
+class StoredFence(NamedTuple):
+    """As it lies in a file, and in metadata."""
+
+    line: bytes
+    header: str
+
+
+UNREADABLE = StoredFence(b"not ours\n", "not ours")
+OF_AN_EARLIER_RELEASE = StoredFence(
+    b'{"job_id": "job_2", "step_id": "step_03", "attempt_no": 2, "epoch": 1}\n',
+    "job_2/step_03/2/1",
+)
 
 
 class Stage(Protocol):
@@ -63,8 +77,8 @@ class Stage(Protocol):
     def is_untouched(self) -> bool:
         """Not even begun to be written to."""
 
-    def spoil_fence(self, path: str) -> None:
-        """Put what is none in the place of a fence."""
+    def replace_fence(self, path: str, fence: StoredFence) -> None:
+        """By another, or by what is none."""
 
     def lose_root(self) -> None: ...
 
@@ -113,8 +127,8 @@ class LocalStage:
     def is_untouched(self) -> bool:
         return list(self.path.iterdir()) == []
 
-    def spoil_fence(self, path: str) -> None:
-        fence_path(self.path / path).write_bytes(b"not ours\n")
+    def replace_fence(self, path: str, fence: StoredFence) -> None:
+        fence_path(self.path / path).write_bytes(fence.line)
 
     def lose_root(self) -> None:
         shutil.rmtree(self.path)
@@ -175,9 +189,9 @@ class BlobStage:
     def is_untouched(self) -> bool:
         return list(self.container.list_blobs(include=["uncommittedblobs"])) == []
 
-    def spoil_fence(self, path: str) -> None:
+    def replace_fence(self, path: str, fence: StoredFence) -> None:
         blob = self.container.get_blob_client(f"root/{path}")
-        blob.set_blob_metadata({FENCE: "not ours"})
+        blob.set_blob_metadata({FENCE: fence.header})
 
     def lose_root(self) -> None:
         self.container.delete_container()
@@ -249,13 +263,13 @@ class S3Stage:
     def is_untouched(self) -> bool:
         return self.keys() == self.unfinished() == []
 
-    def spoil_fence(self, path: str) -> None:
+    def replace_fence(self, path: str, fence: StoredFence) -> None:
         key = f"root/{path}"
         self.client.copy_object(
             Bucket=self.bucket,
             Key=key,
             CopySource={"Bucket": self.bucket, "Key": key},
-            Metadata={S3_FENCE: "not ours"},
+            Metadata={S3_FENCE: fence.header},
             MetadataDirective="REPLACE",
         )
 

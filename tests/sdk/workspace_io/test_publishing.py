@@ -15,7 +15,17 @@ from lucius_sdk.workspace_io import Fence, Input, Storage, Workspace, publish
 from tests.runner.deadlines import DEADLINE
 from tests.runner.tiers import examples
 from tests.sdk.workspace_io.reopening import BLOCK
-from tests.sdk.workspace_io.stage import WORKSPACE, Checks, Stage, Stop, Uri, fence, raises
+from tests.sdk.workspace_io.stage import (
+    OF_AN_EARLIER_RELEASE,
+    UNREADABLE,
+    WORKSPACE,
+    Checks,
+    Stage,
+    Stop,
+    Uri,
+    fence,
+    raises,
+)
 
 OUT = "out/result.json"
 
@@ -78,11 +88,25 @@ def test_a_fence_that_cannot_be_read_is_never_overwritten(
     stage: Stage, storage: Storage, output: Ref
 ) -> None:
     publish(storage, output, b"somebody's", fence())
-    stage.spoil_fence(OUT)
+    stage.replace_fence(OUT, UNREADABLE)
     for content in (b"new", b"new" * BLOCK):
         with raises(ErrorCode.OUTPUT_CONFLICT, "look who published"):
             publish(storage, output, content, fence(9))
     assert stage.visible() == {OUT: b"somebody's"}
+
+
+@pytest.mark.parametrize("size", [10, 3 * BLOCK])
+def test_what_an_earlier_release_published_is_replaced_by_its_own_job_alone(
+    stage: Stage, storage: Storage, output: Ref, size: int
+) -> None:
+    publish(storage, output, b"old", fence())
+    stage.replace_fence(OUT, OF_AN_EARLIER_RELEASE)
+    for other in (fence(9, job=1), fence(9, job=3), fence(1, job=2)):
+        with raises(ErrorCode.OUTPUT_CONFLICT):
+            publish(storage, output, b"new" * size, other)
+    assert stage.visible() == {OUT: b"old"}
+    publish(storage, output, b"new" * size, fence(2, 2, job=2))
+    assert stage.visible() == {OUT: b"new" * size}
 
 
 FENCES = st.builds(fence, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))

@@ -1,0 +1,1 @@
+"""Attacks that got through once, one test each."""
