@@ -233,8 +233,13 @@ WRONG = {
     ),
     "LUCIUS_SYSTEM": ("a/b", "..", "-a", "a" * 65, "a b"),
     "LUCIUS_INPUT_ROOTS": ("/a,,/b", "gs://bucket/a", "/a,az://IN", "s3://B/a", "s3://a_b"),
-    "LUCIUS_OUTPUT_ROOTS": ("/a,,/b", "https://host/a", "s3://bucket/../a", "s3:bucket", "/"),
-    "LUCIUS_S3_ENDPOINT": ("minio:9000", "http://me:pw@minio", "https://minio/?a"),
+    "LUCIUS_OUTPUT_ROOTS": (
+        "/a,,/b",
+        "https://host/a",
+        "s3://bucket/../a",
+        "s3:bucket",
+        "file:///",
+    ),
     "LUCIUS_DEDUP_STORE": (
         "dedup.db",
         "mysql://db",
@@ -253,6 +258,7 @@ WRONG = {
     "LUCIUS_TABLE_ENDPOINT": ("http://127.0.0.1:10002/x", "https://a.blob.core.windows.net"),
     "LUCIUS_BLOB_CONNECTION": ("acme", f"TableEndpoint=https://a;SharedAccessSignature=sig={WORD}"),
     "LUCIUS_BLOB_ENDPOINT": ("acme.blob.core.windows.net", "https://a.table.core.windows.net"),
+    "LUCIUS_S3_ENDPOINT": ("minio:9000", "http://me:pw@minio", "https://minio/?a"),
     "LUCIUS_ARTIFACTS_URL": (
         "api:8080",
         "ftp://api",

@@ -89,33 +89,29 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error(s3_stage: S3Sta
             stream.read()
 
 
-def test_parts_that_are_gone_are_sent_again(s3_stage: S3Stage) -> None:
-    opened = 0
+@pytest.mark.parametrize(
+    ("status", "code"), [(404, "NoSuchUpload"), (409, "ConditionalRequestConflict")]
+)
+def test_parts_that_are_gone_are_sent_again(
+    s3_stage: S3Stage, monkeypatch: pytest.MonkeyPatch, status: int, code: str
+) -> None:
+    client = s3_stage.storage._client.get()._client
+    join, opened = client.complete_multipart_upload, 0
+
+    def lose(**_: object) -> None:
+        monkeypatch.setattr(client, "complete_multipart_upload", join)
+        raise _answered(status, code)
 
     def source() -> io.BytesIO:
-        """Another one publishes meanwhile, and a rule of the bucket drops the first parts."""
         nonlocal opened
         opened += 1
-        return _Dropping(s3_stage) if opened == 1 else io.BytesIO(pattern(3 * BLOCK))
+        return io.BytesIO(pattern(3 * BLOCK))
 
+    monkeypatch.setattr(client, "complete_multipart_upload", lose)
     s3_stage.storage.publish(s3_stage.uri("a"), source, fence(2), "text/plain")
     assert read(s3_stage.storage, s3_stage.uri("a")) == pattern(3 * BLOCK)
     assert opened == 2
     assert s3_stage.unfinished() == []
-
-
-class _Dropping(io.BytesIO):
-    def __init__(self, stage: S3Stage) -> None:
-        super().__init__(pattern(3 * BLOCK))
-        self._stage = stage
-
-    def close(self) -> None:
-        found = self._stage.client.list_multipart_uploads(Bucket=self._stage.bucket)
-        for each in found.get("Uploads", []):
-            self._stage.client.abort_multipart_upload(
-                Bucket=self._stage.bucket, Key=each["Key"], UploadId=each["UploadId"]
-            )
-        super().close()
 
 
 def test_an_object_that_vanished_meanwhile_is_published_anew(s3_stage: S3Stage) -> None:

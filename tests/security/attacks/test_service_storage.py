@@ -170,10 +170,17 @@ async def test_another_tenants_workspace_is_no_input(service: Service) -> None:
     for uri in spellings(service.stage.root):
         result = await service.asked(BETA, input_ref={"uri": uri})
         assert refusal(result) in NOT_READ, uri
-    assert refusal(await service.asked(BETA, input_ref={"uri": service.stage.uri(HELD)})) == (
-        ErrorCode.INPUT_FORBIDDEN
-    )
     assert service.read == []
+
+
+@attacks("input")
+async def test_names_that_a_storage_may_take_for_the_workspace_are_no_inputs(
+    service: Service,
+) -> None:
+    for system in ("lucius", "LUCIUS", "Lucius", "lucius.", "lucius..", "lucius%20", "%6Cucius"):
+        uri = service.stage.uri(HELD.replace("lucius", system))
+        result = await service.asked(BETA, input_ref={"uri": uri})
+        assert refusal(result) == ErrorCode.INPUT_FORBIDDEN, uri
 
 
 @attacks("prior artifact")
