@@ -210,6 +210,7 @@ class Bench:
             "LUCIUS_SERVICE": self.contract.service,
             "LUCIUS_WORKSPACE_ROOT": str(self.workspace),
             "LUCIUS_ALLOW_PRIVATE_ADDRESSES": "on",  # the mock serves refs on this machine
+            "LUCIUS_OUTPUT_ROOTS": str(self.workspace),
             "LUCIUS_HEALTH_PORT": str(_free_port()),
             "LUCIUS_CONCURRENCY": str(self.contract.concurrency),
             "LUCIUS_DEDUP_STORE": store,

@@ -24,6 +24,8 @@ _OF_A_SERVICE = frozenset(
         "LUCIUS_BLOB_CONNECTION",
         "LUCIUS_BLOB_ENDPOINT",
         "LUCIUS_INPUT_ROOTS",
+        "LUCIUS_OUTPUT_ROOTS",
+        "LUCIUS_S3_ENDPOINT",
     }
 )
 
@@ -122,7 +124,14 @@ def _looked_at(name: str, place: str, look: Callable[[], None]) -> Finding:
 def _look_at_workspace(settings: "ServiceSettings") -> None:
     from lucius_sdk.workspace_io import open_storages
 
-    storages = open_storages(settings.workspace_root, settings.input_roots, blobs=settings.blobs)
+    storages = open_storages(
+        settings.workspace_root,
+        settings.input_roots,
+        settings.blobs,
+        output_roots=settings.output_roots,
+        s3_endpoint=settings.s3_endpoint,
+        system=settings.system,
+    )
     try:
         storages.check()
     finally:

@@ -101,6 +101,7 @@ async def _serve(wanted: _Wanted, steps: Any, seed: int | None, jobs: int) -> No
         say(f"the service is to be started with LUCIUS_SERVICE={wanted.service}")
         say(f"  LUCIUS_SERVICEBUS_CONNECTION='{mock.connection_string}'")
         say(f"  LUCIUS_WORKSPACE_ROOT={wanted.workspace}")
+        say(f"  LUCIUS_OUTPUT_ROOTS={wanted.workspace}")
         say("  LUCIUS_ALLOW_PRIVATE_ADDRESSES=on, because the mock serves inputs on this machine")
         print_line(f"ready control=http://127.0.0.1:{control.port} bus={mock.bus_address}")
         acting = asyncio.create_task(_act(stage, steps, seed, jobs))

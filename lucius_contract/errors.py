@@ -38,7 +38,10 @@ class ErrorCode(StrEnum):
     INPUT_NOT_FOUND = "INPUT_NOT_FOUND"
     INPUT_INVALID = "INPUT_INVALID"
     INPUT_TOO_LARGE = "INPUT_TOO_LARGE"
+    INPUT_FORBIDDEN = "INPUT_FORBIDDEN"
     OUTPUT_CONFLICT = "OUTPUT_CONFLICT"
+    OUTPUT_FORBIDDEN = "OUTPUT_FORBIDDEN"
+    OUTPUT_UNSUPPORTED = "OUTPUT_UNSUPPORTED"
     CANCELLED = "CANCELLED"
     INTERNAL = "INTERNAL"
     STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
@@ -127,7 +130,10 @@ def _table() -> tuple[ErrorInfo, ...]:
         _step(service, c.INPUT_NOT_FOUND, "The input is not where the ref says."),
         _step(service, c.INPUT_INVALID, "The input cannot be read as what it should be."),
         _step(service, c.INPUT_TOO_LARGE, "The input is over the service's limit."),
-        _step(service, c.OUTPUT_CONFLICT, "The output place is taken by newer work."),
+        _step(service, c.INPUT_FORBIDDEN, "The service may not read where the ref leads."),
+        _step(service, c.OUTPUT_CONFLICT, "Newer work, or another tenant's, has published there."),
+        _step(service, c.OUTPUT_FORBIDDEN, "The service may not publish where the ref leads."),
+        _step(service, c.OUTPUT_UNSUPPORTED, "The service cannot publish to such a ref."),
         _step(service, c.CANCELLED, "The service stopped because cancel was requested."),
         _step(service, c.INTERNAL, "A defect in the service."),
         _step(service, c.STORAGE_UNAVAILABLE, "Storage failed for now.", retryable=True),

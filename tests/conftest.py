@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import azurite, postgres, temporal_server
+from tests import azurite, postgres, s3, temporal_server
 from tests.components import require
 from tests.runner.servers import shared_server
 from tests.runner.tiers import TIER, Tier, examples
@@ -37,6 +37,14 @@ def azure_storage(pytestconfig: pytest.Config) -> Iterator[azurite.Azurite]:
     """Shared by all workers: the names of tables and containers are unique (`tests.names`)."""
     require(azurite.is_available(), "Azurite, which `make setup` installs")
     with shared_server(pytestconfig, "azurite") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3_server(pytestconfig: pytest.Config) -> Iterator[s3.S3Server]:
+    """Shared by all workers: the names of buckets are unique."""
+    require(s3.is_available(), "the packages boto3, moto[s3], flask and flask-cors")
+    with shared_server(pytestconfig, "s3") as server:
         yield server
 
 

@@ -143,6 +143,7 @@ class Stack:
             "LUCIUS_SERVICEBUS_CONNECTION": connection,
             "LUCIUS_WORKSPACE_ROOT": str(self.workspace),
             "LUCIUS_INPUT_ROOTS": str(self._inputs),
+            "LUCIUS_OUTPUT_ROOTS": str(self.data / "output"),
             "LUCIUS_ARTIFACTS_URL": self.url,
             **({} if self._key is None else {"LUCIUS_ARTIFACTS_KEY": self._key.secret}),
             "LUCIUS_DEDUP_STORE": f"sqlite://{self.data / name}-dedup.db",

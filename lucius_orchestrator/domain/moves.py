@@ -98,8 +98,8 @@ def succeed(draft: Draft, step: Step, result: ResultReceived) -> None:
         end_job(draft, JobTrigger.NOTHING_IN_FLIGHT, JobState.CANCELLED)
     elif is_last:
         end_job(draft, JobTrigger.STEP_SUCCEEDED, JobState.SUCCEEDED)
-        final = result.output_ref or draft.job.output_ref
-        draft.job_changes["final_output"] = final["uri"]
+        if result.output_ref is not None:
+            draft.job_changes["final_output"] = result.output_ref["uri"]
     else:
         _advance(draft, steps[step.step_index + 1])
 

@@ -23,6 +23,7 @@ ELSEWHERE = (
     _elsewhere("LUCIUS_SERVICE", "Of a service: its name."),
     _elsewhere("LUCIUS_LANES", "Of a service: the lanes that it serves."),
     _elsewhere("LUCIUS_HTTPS_MAX_BYTES", "Of a service: the most that it reads of a document."),
+    _elsewhere("LUCIUS_S3_ENDPOINT", "Of a service: the store that `s3` uris are of."),
     _elsewhere("LUCIUS_DEDUP_STORE", "Of a service: where it remembers what it has done."),
     _elsewhere(
         "LUCIUS_BLOB_CONNECTION", "Of a service: the account whose blobs it uses.", secret=True

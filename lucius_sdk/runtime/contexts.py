@@ -29,14 +29,14 @@ def make_context(
     """`epoch` counts the runs of the attempt: each has a folder and a fence of its own."""
     step_type, attempt_no = directive.step_type, directive.attempt_no
     root = directive.workspace_ref.uri
-    folder = StepFolder(storages.workspace, root, step_type, attempt_no, epoch)
-    fence = Fence(directive.job_id, directive.step_id, attempt_no, epoch)
-    reach = storages.of_job(directive.tenant_id, directive.job_id, directive.artifact_token)
+    tenant_id, job_id = directive.tenant_id, directive.job_id
+    reach = storages.of_job(tenant_id, job_id, directive.artifact_token)
+    folder = StepFolder(reach.workspace, root, step_type, attempt_no, epoch)
+    fence = Fence(tenant_id, job_id, directive.step_id, attempt_no, epoch)
 
     def publisher(content: Artifact | bytes, media_type: str | None) -> str:
         target, catalogue = directive.output_ref, reach.catalogue
-        storage = reach.workspace
-        return publish(storage, target, content, fence, media_type, state.check, catalogue)
+        return publish(reach, target, content, fence, media_type, state.check, catalogue)
 
     return StepContext(
         directive=directive,

@@ -118,6 +118,9 @@ async def _open(
         settings.input_roots,
         blobs,
         artifacts,
+        output_roots=settings.output_roots,
+        s3_endpoint=settings.s3_endpoint,
+        system=settings.system,
         allow_private_addresses=settings.allow_private_addresses,
         https_max_bytes=settings.https_max_bytes,
     )

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from lucius_contract.routing import LANES as LANE_COUNT
 from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.idempotency_store.azure_address import blobs_of, table_of
+from lucius_sdk.workspace_io.s3.places import folder_place
 from lucius_sdk.workspace_io.uris import file_path
 from lucius_settings.kinds import Kind, Refused, entries, matching, must
 from lucius_settings.secret import MASK, Secret
@@ -20,6 +21,10 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _RANGE = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
 _STORES = ("memory:", "sqlite:", "redis://", "rediss://", "unix://", "aztable:", "azblob:")
 
+SYSTEM = matching(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+    "1 to 64 letters, digits, dots, underscores or hyphens, a letter or digit first",
+)
 SERVICE = matching(
     r"[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?", "1 to 50 lower-case letters, digits or inner hyphens"
 )
@@ -28,6 +33,10 @@ SERVICE = matching(
 def is_of_blobs(place: str) -> bool:
     """Whether a folder, or a dedup store, is in a storage account's blobs."""
     return place.lower().startswith(("az:", "azblob:"))
+
+
+def is_of_s3(place: str) -> bool:
+    return place.lower().startswith("s3:")
 
 
 def is_of_tables(store: str) -> bool:
@@ -52,10 +61,20 @@ def _folder(text: str, rule: str) -> str:
 
 def _blob_folder(uri: str) -> str:
     try:
-        from lucius_sdk.workspace_io.blob.places import folder_place
+        from lucius_sdk.workspace_io.blob.places import folder_place as blob_place
     except ModuleNotFoundError as error:
         raise Refused("is of blobs, which need: pip install 'lucius-sdk[azure]'") from error
-    return folder_place(uri).uri
+    return blob_place(uri).uri
+
+
+def _read_root(text: str) -> str:
+    """One that is not the workspace's may be in S3 too."""
+    if not is_of_s3(text):
+        return _folder(text, ROOTS.rule)
+    try:
+        return folder_place(text).uri
+    except NonRetryableError as error:
+        raise Refused(f"is no folder that can be used; must be {ROOTS.rule}") from error
 
 
 def _read_folder(text: str) -> str:
@@ -69,19 +88,21 @@ FOLDER = Kind(
 )
 
 
-def _read_folders(text: str) -> tuple[str, ...]:
-    rule = FOLDERS.rule
-    return tuple(dict.fromkeys(_folder(entry, rule) for entry in entries(text, rule)))
+def _read_roots(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(_read_root, entries(text, ROOTS.rule))))
 
 
-FOLDERS = Kind(
-    "a comma list of folders, as paths, file uris or az uris", _read_folders, ",".join, empty=()
+ROOTS = Kind(
+    "a comma list of folders, as paths, file uris, az uris or s3 uris",
+    _read_roots,
+    ",".join,
+    empty=(),
 )
 
 
 def absolute(folder: str) -> str:
     """A path as it is now; a uri as it is."""
-    return folder if is_of_blobs(folder) else abspath(folder)
+    return folder if is_of_blobs(folder) or is_of_s3(folder) else abspath(folder)
 
 
 def _read_store(text: str) -> Secret:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from lucius_outbox.redaction import without_credentials
-from lucius_sdk.settings.kinds import absolute, is_of_blobs, is_of_tables
+from lucius_sdk.settings.kinds import absolute, is_of_blobs, is_of_s3, is_of_tables
 from lucius_sdk.settings.service_settings import ServiceSettings
 from lucius_sdk.settings.table import KNOWN, SETTINGS
+from lucius_sdk.workspace_io.s3.storage import is_installed
 from lucius_settings.effective import EffectiveSetting, in_force
 from lucius_settings.problems import SettingProblem
 from lucius_settings.reading import Values, in_order, read_all
@@ -55,6 +56,7 @@ def _without_an_account(values: Values) -> Iterator[SettingProblem]:
     blobs = {
         "LUCIUS_WORKSPACE_ROOT": is_of_blobs(root),
         "LUCIUS_INPUT_ROOTS": any(map(is_of_blobs, values.get("input_roots", ()))),
+        "LUCIUS_OUTPUT_ROOTS": any(map(is_of_blobs, values.get("output_roots", ()))),
         "LUCIUS_DEDUP_STORE": is_of_blobs(store),
     }
     if _is_unset(values, "blob_connection", "blob_endpoint"):
@@ -83,6 +85,13 @@ def _risks(values: Values) -> Iterator[str]:
             " be done twice; use sqlite:, redis://, aztable: or azblob: for anything but tests"
         )
 
+    for variable in ("input_roots", "output_roots"):
+        if any(map(is_of_s3, values[variable])) and not is_installed():
+            yield (
+                f"LUCIUS_{variable.upper()} names places of S3, and its package is missing:"
+                " pip install 'lucius-sdk[s3]'"
+            )
+
 
 def _completed(values: Values) -> Values:
     """With the default that follows from other values, and with folders as they are now."""
@@ -91,4 +100,5 @@ def _completed(values: Values) -> Values:
         "servicebus_connection": _LOCAL_BUS if is_local else values["servicebus_connection"],
         "workspace_root": absolute(values["workspace_root"]),
         "input_roots": tuple(map(absolute, values["input_roots"])),
+        "output_roots": tuple(map(absolute, values["output_roots"])),
     }

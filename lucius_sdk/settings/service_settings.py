@@ -13,10 +13,10 @@ from lucius_settings.secret import Secret
 class ServiceSettings:
     """What each value means stands in `SETTINGS`, beside the variable that sets it.
 
-    Folders are absolute paths, or az uris. Either `servicebus_connection` or `servicebus_namespace`
-    is there, never both; and never both ways to one service of a storage account. `service` is None
-    where the program itself has to name the service. `warnings` are for whoever starts the process:
-    variables that were set and change nothing, or are risky.
+    Folders are absolute paths, or az or s3 uris. Either `servicebus_connection` or
+    `servicebus_namespace` is there, never both; and never both ways to one service of a storage
+    account. `service` is None where the program itself has to name the service. `warnings` are for
+    whoever starts the process: variables that were set and change nothing, or are risky.
     """
 
     service: str | None
@@ -24,7 +24,9 @@ class ServiceSettings:
     servicebus_namespace: str | None
     lanes: tuple[int, ...]
     workspace_root: str
+    system: str
     input_roots: tuple[str, ...]
+    output_roots: tuple[str, ...]
     allow_private_addresses: bool
     https_max_bytes: int
     dedup_store: Secret
@@ -32,6 +34,7 @@ class ServiceSettings:
     table_endpoint: str | None
     blob_connection: Secret | None
     blob_endpoint: str | None
+    s3_endpoint: str | None
     artifacts_url: str | None
     artifacts_key: Secret | None
     concurrency: int

@@ -4,8 +4,18 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lucius_contract import timeouts
-from lucius_sdk.settings.kinds import API_KEY, BASE_URL, FOLDER, FOLDERS, LANES, SERVICE, STORE
+from lucius_sdk.settings.kinds import (
+    API_KEY,
+    BASE_URL,
+    FOLDER,
+    LANES,
+    ROOTS,
+    SERVICE,
+    STORE,
+    SYSTEM,
+)
 from lucius_sdk.settings.orchestrator import OF_THE_ORCHESTRATOR
+from lucius_sdk.workspace_io.access import DEFAULT_SYSTEM
 from lucius_settings.connections import CONNECTION, NAMESPACE
 from lucius_settings.hosts import HOST
 from lucius_settings.info import SettingInfo
@@ -56,14 +66,31 @@ _PLACES = (
         FOLDER,
         ".lucius/workspace",
         "Where jobs have their folders: the same place as the orchestrator's variable of this"
-        " name. Nothing is written elsewhere.",
+        " name. A job reads and writes its own tenant's folder there, and no other.",
+    ),
+    SettingInfo(
+        "LUCIUS_SYSTEM",
+        "system",
+        SYSTEM,
+        DEFAULT_SYSTEM,
+        "The folder below the workspace root that holds the folders of tenants: as the"
+        " orchestrator's variable of this name says.",
     ),
     SettingInfo(
         "LUCIUS_INPUT_ROOTS",
         "input_roots",
-        FOLDERS,
+        ROOTS,
         None,
-        "Folders from which `file` and `az` refs may be read besides the workspace.",
+        "Folders from which `file`, `az` and `s3` refs may be read besides the tenant's own folder"
+        " of the workspace.",
+    ),
+    SettingInfo(
+        "LUCIUS_OUTPUT_ROOTS",
+        "output_roots",
+        ROOTS,
+        None,
+        "Folders below which `file`, `az` and `s3` refs may be published to. Without any, only"
+        " artifacts are.",
     ),
     SettingInfo(
         "LUCIUS_ALLOW_PRIVATE_ADDRESSES",
@@ -121,6 +148,17 @@ _ACCOUNTS = (
         storage_endpoint("blob"),
         None,
         "The same by address, with the managed identity of the process instead of a key.",
+    ),
+)
+_S3 = (
+    SettingInfo(
+        "LUCIUS_S3_ENDPOINT",
+        "s3_endpoint",
+        BASE_URL,
+        None,
+        "The address of a store that speaks the protocol of S3, for `s3` uris. Credentials and"
+        " region come from the variables, profiles and roles of AWS.",
+        unset="AWS, or what AWS_ENDPOINT_URL_S3 says",
     ),
 )
 _ARTIFACTS = (
@@ -205,6 +243,7 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Service and bus": _BUS,
     "Places": _PLACES,
     "Storage accounts": _ACCOUNTS,
+    "S3": _S3,
     "Artifacts": _ARTIFACTS,
     "Work": _WORK,
     "Health and logs": _OPERATION,

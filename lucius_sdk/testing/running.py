@@ -124,7 +124,7 @@ async def _run(
     name = service.name or "service"
     bus = MemoryBus(clock.now)
     bus.apply(lane_topology([name]))
-    storages = Storages(LocalStorage(folder))
+    storages = Storages(LocalStorage(folder, readable=(folder,), writable=(folder,)))
     store, limits = MemoryStore(), Limits(concurrency=1, lanes=(directive.lane,))
     runtime = ServiceRuntime(service, name, bus, store, replies, storages, limits, clock=clock)
     topic = directive_topic(directive.lane)

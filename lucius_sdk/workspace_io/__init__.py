@@ -13,6 +13,7 @@ from lucius_sdk.workspace_io.local import LocalStorage
 from lucius_sdk.workspace_io.opening import open_catalogues, open_storages
 from lucius_sdk.workspace_io.port import Catalogue, Catalogues, Reader, Sink, Source, Storage
 from lucius_sdk.workspace_io.publishing import publish
+from lucius_sdk.workspace_io.s3.storage import S3Options, S3Storage
 from lucius_sdk.workspace_io.step_folder import StepFolder
 from lucius_sdk.workspace_io.storages import Storages
 from lucius_sdk.workspace_io.workspace import ArtifactWriter, Workspace
@@ -31,6 +32,8 @@ __all__ = [
     "PriorArtifact",
     "PriorArtifacts",
     "Reader",
+    "S3Options",
+    "S3Storage",
     "Sink",
     "Source",
     "StepFolder",

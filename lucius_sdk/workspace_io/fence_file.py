@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import RetryableError
-from lucius_sdk.workspace_io.fence import Fence, check_not_lower, unreadable
+from lucius_sdk.workspace_io.fence import Fence, check_may_replace, unreadable
 from lucius_sdk.workspace_io.local_files import sync_folder
 from lucius_sdk.workspace_io.names import RESERVED
 
@@ -41,7 +41,7 @@ class FenceFile:
         if stored == fence:
             return
         if stored is not None:
-            check_not_lower(fence, stored)
+            check_may_replace(fence, stored)
         self._append(start + len(whole) + 1 if stored else 0, fence)
 
     def _tail(self) -> tuple[int, bytes]:

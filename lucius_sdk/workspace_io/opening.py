@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lucius_sdk.error_model import NonRetryableError
+from lucius_sdk.workspace_io.access import DEFAULT_SYSTEM
 from lucius_sdk.workspace_io.local import LocalStorage
-from lucius_sdk.workspace_io.port import Catalogues, Reader
+from lucius_sdk.workspace_io.port import Catalogues, Reader, Storage
+from lucius_sdk.workspace_io.s3.storage import S3Options, S3Storage
 from lucius_sdk.workspace_io.storages import Storages
 from lucius_sdk.workspace_io.uris import file_path
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
 
     from lucius_azure.storage import Opened, StorageAccount
-    from lucius_sdk.workspace_io.blob.storage import BlobReader, BlobStorage
+    from lucius_sdk.workspace_io.blob.storage import BlobStorage
     from lucius_settings.secret import Secret
 
 
@@ -26,32 +28,44 @@ def open_storages(
     blobs: "StorageAccount | None" = None,
     catalogues: Catalogues | None = None,
     *,
+    output_roots: Sequence[str] = (),
+    s3_endpoint: str | None = None,
+    system: str = DEFAULT_SYSTEM,
     allow_private_addresses: bool = False,
     https_max_bytes: int = 2**30,
 ) -> Storages:
-    """Roots are folders: paths, file uris, or az uris of the account `blobs`. ValueError for
-    anything else. `catalogues` are those of `open_catalogues`. The last two are about `https` refs.
+    """The workspace is a folder: a path, a file uri, or an az uri of the account `blobs`; other
+    roots may be s3 uris too. ValueError for anything else. `catalogues` are those of
+    `open_catalogues`. The last two are about `https` refs.
 
-    The workspace's root is made if it is missing; one that goes missing later is a fault of
-    storage, and is not made again.
+    The workspace's root, and folders of outputs, are made if they are missing; one that goes
+    missing later is a fault of storage, and is not made again.
     """
     # With httpx, only where it is used.
     from lucius_sdk.workspace_io.remote import HttpLimits, HttpReader
 
-    limits = HttpLimits(size=https_max_bytes)
-    local = [_folder(root) for root in input_roots if not _is_of_blobs(root)]
-    remote = [root for root in input_roots if _is_of_blobs(root)]
-    readers: list[Reader] = [HttpReader(allow_private=allow_private_addresses, limits=limits)]
-    workspace: LocalStorage | BlobStorage
-    if _is_of_blobs(workspace_root):
-        workspace = _blob_storage(workspace_root, remote, blobs)
-        readers += [LocalStorage(local[0], tuple(local[1:]))] if local else []
-    else:
-        workspace = LocalStorage(_folder(workspace_root), tuple(local))
-        readers += [_blob_reader(remote, blobs)] if remote else []
-    storages = Storages(workspace, readers, catalogues)
+    https = HttpReader(
+        allow_private=allow_private_addresses, limits=HttpLimits(size=https_max_bytes)
+    )
+    inputs, outputs = _by_scheme(input_roots), _by_scheme(output_roots)
+    local = LocalStorage(
+        None if is_az(workspace_root) else _folder(workspace_root),
+        tuple(map(_folder, inputs["file"])),
+        tuple(map(_folder, outputs["file"])),
+    )
+    others: list[Storage | Reader] = [https]
+    workspace: LocalStorage | BlobStorage = local
+    if is_az(workspace_root):
+        workspace = _blob_storage(blobs, workspace_root, inputs["az"], outputs["az"])
+        others.append(local)
+    elif inputs["az"] or outputs["az"]:
+        others.append(_blob_storage(blobs, None, inputs["az"], outputs["az"]))
+    others.append(_s3_storage(s3_endpoint, inputs["s3"], outputs["s3"]))
+    storages = Storages(workspace, others, catalogues, system)
     try:
-        workspace.prepare()
+        local.prepare()
+        if workspace is not local:
+            workspace.prepare()
     except BaseException:
         storages.close()
         raise
@@ -67,8 +81,19 @@ def open_catalogues(url: str | None, key: "Secret | None") -> Catalogues | None:
     return ApiCatalogues(url, key)
 
 
-def _is_of_blobs(root: str) -> bool:
+def is_az(root: str) -> bool:
     return root.lower().startswith("az:")
+
+
+def is_s3(root: str) -> bool:
+    return root.lower().startswith("s3:")
+
+
+def _by_scheme(roots: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"az": [], "file": [], "s3": []}
+    for root in roots:
+        found["az" if is_az(root) else "s3" if is_s3(root) else "file"].append(root)
+    return found
 
 
 def _folder(root: str) -> Path:
@@ -79,21 +104,24 @@ def _folder(root: str) -> Path:
 
 
 def _blob_storage(
-    root: str, readable: Sequence[str], blobs: "StorageAccount | None"
+    blobs: "StorageAccount | None",
+    root: str | None,
+    readable: Sequence[str],
+    writable: Sequence[str],
 ) -> "BlobStorage":
     account = _account(blobs)
     from lucius_sdk.workspace_io.blob.storage import BlobStorage
 
     with _as_a_setting():
-        return BlobStorage(account, root, readable)
+        return BlobStorage(account, root, readable, writable)
 
 
-def _blob_reader(readable: Sequence[str], blobs: "StorageAccount | None") -> "BlobReader":
-    account = _account(blobs)
-    from lucius_sdk.workspace_io.blob.storage import BlobReader
-
+def _s3_storage(
+    endpoint: str | None, readable: Sequence[str], writable: Sequence[str]
+) -> S3Storage:
+    """Without roots too: then it says what is missing."""
     with _as_a_setting():
-        return BlobReader(account, readable)
+        return S3Storage(None, readable, writable, S3Options(endpoint))
 
 
 def _account(blobs: "StorageAccount | None") -> "Opened[BlobServiceClient]":
@@ -117,5 +145,6 @@ def _as_a_setting() -> Iterator[None]:
         yield
     except NonRetryableError as error:
         raise ValueError(
-            f"{error.message}: give a path, or a uri file:///absolute/path or az://container/folder"
+            f"{error.message}: give a path, or a uri file:///absolute/path, az://container/folder"
+            " or, but not for the workspace, s3://bucket/folder"
         ) from error

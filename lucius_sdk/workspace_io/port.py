@@ -6,8 +6,9 @@ same call can only fail again.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self, runtime_checkable
 
+from lucius_sdk.workspace_io.access import Tenant
 from lucius_sdk.workspace_io.fence import Fence
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class Reader(Protocol):
     def open_read(self, uri: str) -> BinaryIO:
         """A stream over the whole object; nothing more than a chunk is held in memory.
 
-        INPUT_NOT_FOUND if there is none, INPUT_INVALID if the uri may not be read. Faults later in
-        the stream are raised by its `read`.
+        INPUT_NOT_FOUND if there is none, INPUT_INVALID if the uri names none that could be read,
+        INPUT_FORBIDDEN if it may not be read. Faults later in the stream are raised by its `read`.
         """
 
     def close(self) -> None:
@@ -49,27 +50,39 @@ class Sink(Protocol):
         """As if it had never been begun; nothing after `commit`. Never raises."""
 
 
-class Storage(Reader, Protocol):
-    """Reads and writes below one root."""
-
-    def create(self, uri: str, media_type: str) -> Sink:
-        """Begin an object; its folders are made. A commit replaces what stood there. The media
-        type is kept with it where the storage has a place for one."""
+class Publisher(Protocol):
+    """Puts outcomes where clients want them."""
 
     def publish(self, uri: str, source: Source, fence: Fence, media_type: str) -> None:
         """Put what `source` opens where other runs may want to publish too.
 
-        OUTPUT_CONFLICT if a higher fence has published: then nothing changes. A storage may say so
-        already when a higher one has begun to. The fence is stored with the object, and no moment
-        shows half of either. Where runs meet, `source` may be opened more than once.
+        OUTPUT_CONFLICT if a higher fence, or one of another tenant, has published: then nothing
+        changes. A storage may say so already when a higher one has begun to. OUTPUT_FORBIDDEN if
+        nothing may be published there, OUTPUT_UNSUPPORTED if nothing can. The fence is stored with
+        the object, and no moment shows half of either. Where runs meet, `source` may be opened more
+        than once.
         """
+
+
+@runtime_checkable
+class Storage(Reader, Publisher, Protocol):
+    """Reads and writes one workspace, reads below input roots, publishes below output roots."""
+
+    def of_tenant(self, tenant: Tenant) -> Self:
+        """The same storage for a job of this tenant, which reaches no other tenant's folder of the
+        workspace. It is closed with the one that it was made of."""
+
+    def create(self, uri: str, media_type: str) -> Sink:
+        """Begin an object; its folders are made. A commit replaces what stood there. The media
+        type is kept with it where the storage has a place for one. OUTPUT_FORBIDDEN outside the
+        workspace, or outside the tenant's folder of it."""
 
     def size_of(self, uri: str) -> int:
         """In bytes; INPUT_NOT_FOUND if there is no such object."""
 
     def check(self) -> None:
-        """STORAGE_UNAVAILABLE unless the root can be read and written, as far as that can be told
-        without writing."""
+        """STORAGE_UNAVAILABLE unless the workspace's root can be read and written, as far as that
+        can be told without writing."""
 
 
 class Catalogue(Reader, Protocol):

@@ -5,7 +5,7 @@ import hashlib
 import io
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from lucius_contract.documents import Artifact
 from lucius_contract.errors import ErrorCode
@@ -29,6 +29,56 @@ def open_checked(
 ) -> io.BufferedReader:
     verify = None if expected is None else Verifier(expected)
     return io.BufferedReader(CheckedStream(source, check_open, verify), CHUNK)
+
+
+class Window(NamedTuple):
+    """A piece of an object. `size` is that of the whole, `etag` None if it is empty."""
+
+    content: bytes
+    etag: str | None
+    size: int
+
+
+FetchWindow = Callable[[int, str | None], Window]
+"""The window that begins at this byte, of the version that has this ETag; of any if it is None."""
+
+
+class WindowStream(io.RawIOBase):
+    """Holds one window of an object, and asks for the next with the ETag of the first: an object
+    that is replaced meanwhile is an error, never a mix of both."""
+
+    def __init__(self, fetch: FetchWindow) -> None:
+        self._fetch = fetch
+        self._start = 0
+        self._position = 0
+        self._held = fetch(0, None)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._held.size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position before the beginning")
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        if self._position >= self._held.size:
+            return 0
+        if not self._start <= self._position < self._start + len(self._held.content):
+            self._held = self._held._replace(content=b"")  # or two would be held for a while
+            self._held = self._fetch(self._position, self._held.etag)
+            self._start = self._position
+        with memoryview(buffer).cast("B") as view:
+            begin = self._position - self._start
+            piece = memoryview(self._held.content)[begin : begin + len(view)]
+            view[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
 
 
 class Verifier:

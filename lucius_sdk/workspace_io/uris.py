@@ -2,6 +2,8 @@
 is a name, never a way to another folder."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -58,6 +60,17 @@ def shown(uri: str) -> str:
 
 def refused(uri: str, problem: str) -> NonRetryableError:
     return NonRetryableError(ErrorCode.INPUT_INVALID, f"the uri {shown(uri)!r} {problem}")
+
+
+@contextmanager
+def as_output() -> Iterator[None]:
+    """A uri that cannot be used is an output here: OUTPUT_UNSUPPORTED instead of INPUT_INVALID."""
+    try:
+        yield
+    except NonRetryableError as error:
+        if error.code != ErrorCode.INPUT_INVALID:
+            raise
+        raise NonRetryableError(ErrorCode.OUTPUT_UNSUPPORTED, error.message) from error
 
 
 def no_catalogue(uri: str) -> NonRetryableError:

@@ -36,7 +36,8 @@ async def test_a_job_runs_from_request_to_answer_over_http(tmp_path: Path, stora
             assert submitted.status_code == 202
             directive = await next_directive(made)
             assert await callback(made, directive, "ack", status="ACKED") == 200
-            assert await callback(made, directive, "result", status="SUCCEEDED") == 200
+            said = {"status": "SUCCEEDED", "output_ref": {"uri": "az://outbox/a.txt"}}
+            assert await callback(made, directive, "result", **said) == 200
             job = (await http.get(f"/v1/jobs/{directive.job_id}")).json()
         assert (job["state"], job["final_output"]) == ("SUCCEEDED", "az://outbox/a.txt")
 

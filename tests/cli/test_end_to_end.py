@@ -60,7 +60,8 @@ async def test_waiting_ends_when_the_service_has_answered(tmp_path: Path) -> Non
     async with stage(tmp_path) as on:
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(on.lucius("submit", "-", "--wait", "--json", stdin=OCR))
-            tasks.create_task(on.play(status="SUCCEEDED"))
+            output = {"uri": "az://outbox/a.txt"}
+            tasks.create_task(on.play(status="SUCCEEDED", output_ref=output))
         run = waiting.result()
         assert run.code == 0, run.err
         assert (run.json["state"], run.json["final_output"]) == ("SUCCEEDED", "az://outbox/a.txt")

@@ -37,7 +37,7 @@ class Flow:
         payload: Mapping[str, Any],
         **members: Any,
     ) -> str:
-        output = self.stack.workspace / "results" / uuid4().hex
+        output = self.stack.data / "output" / uuid4().hex
         envelope = {
             "tenant_id": "acme",
             "request_type": request_type,

@@ -70,6 +70,7 @@ def stack(
             "LUCIUS_BLOB_CONNECTION": azure_storage.connection,
             "LUCIUS_WORKSPACE_ROOT": "az://results/work",
             "LUCIUS_INPUT_ROOTS": "az://inbox",
+            "LUCIUS_OUTPUT_ROOTS": "az://results/answers",
             "LUCIUS_DEDUP_STORE": "aztable:dedup",
             "LUCIUS_CALLBACK_KEYS": secrets.token_hex(32),
         }
@@ -81,7 +82,7 @@ def stack(
 async def test_the_flow_needs_nothing_but_azure(stack: Stack, blobs: BlobServiceClient) -> None:
     refs = {
         "input_ref": {"uri": f"az://inbox/{DOCUMENT}"},
-        "output_ref": {"uri": "az://results/work/answers.json"},
+        "output_ref": {"uri": "az://results/answers/answers.json"},
     }
     async with connected(stack) as flow:
         payload = {"ocr": {}, "embedding": {}, "sis": SIS}
@@ -92,7 +93,7 @@ async def test_the_flow_needs_nothing_but_azure(stack: Stack, blobs: BlobService
         assert ended["final_output"] == refs["output_ref"]["uri"]
         await each_step_was_answered_once(flow, ended)
     outcome = json.loads(
-        blobs.get_blob_client("results", "work/answers.json").download_blob().readall()
+        blobs.get_blob_client("results", "answers/answers.json").download_blob().readall()
     )
     answers = {each["name"]: each["answer"] for each in outcome["answers"]}
     assert "4,711.20" in answers["total"]

@@ -165,12 +165,12 @@ class Story:
         step_id, attempt_no, _ = self.identity
         return await (ledger or self.ledger).take(self.job_id, step_id, attempt_no, LEASE)
 
-    async def succeeds(self) -> "Story":
+    async def succeeds(self, **fields: Any) -> "Story":
         """Every step that is left; a RESULT implies the ACK and all before it."""
         while not self.ended:
             if what_next(self.aggregate)["action"] == Action.OPEN:
                 await self.opened()
-            await self.happens(self.result())
+            await self.happens(self.result(**fields))
         return self
 
     async def fails(self, **fields: Any) -> "Story":

@@ -19,6 +19,7 @@ EXTRAS = {
     "orchestrator",
     "postgres",
     "redis",
+    "s3",
     "skeleton",
     "temporal",
     "testkit",

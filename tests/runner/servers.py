@@ -1,9 +1,9 @@
 """Servers that all workers share.
 
-Azurite and Temporal cost seconds of CPU to start and more while they idle, so a run has one of
-each. They belong to a process of their own, which starts a server when a worker first asks for it,
-and stops it when the run ends. Tests keep apart by names (`tests.names.unique`). Without workers
-the process that runs the tests has its own.
+Azurite, Temporal and the server of S3 cost seconds of CPU to start and more while they idle, so a
+run has one of each. They belong to a process of their own, which starts a server when a worker
+first asks for it, and stops it when the run ends. Tests keep apart by names (`tests.names.unique`).
+Without workers the process that runs the tests has its own.
 """
 
 import multiprocessing
@@ -18,10 +18,12 @@ from typing import Any
 import pytest
 
 from tests.azurite import azurite_server
+from tests.s3 import s3_server
 from tests.temporal_server import temporal_address
 
 _SERVERS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "azurite": azurite_server,
+    "s3": s3_server,
     "temporal": temporal_address,
 }
 _address = pytest.StashKey[tuple[str, bytes]]()

@@ -1,8 +1,9 @@
 """Which tests a run takes: `make test`, `make check` and `make test-full` are tiers.
 
 A test is in all three, unless
-- it needs a server (PostgreSQL, Azurite, Temporal) by a fixture or its parameter: it is left out
-  of `make test`, where SQLite stands for every store, unless it is marked `@pytest.mark.always`;
+- it needs a server (PostgreSQL, Azurite, S3, Temporal) by a fixture or its parameter: it is left
+  out of `make test`, where SQLite stands for every store, unless it is marked
+  `@pytest.mark.always`;
 - it judges a service other than the SIS example, or executes a page below `docs`: left out of
   `make test`; of a service that is judged a second time, by another contract, `make check` has the
   rules about what it reads and writes;
@@ -44,8 +45,8 @@ _CHECKED = (
 )
 _JUDGED_IN_CHECK = re.compile(r"contract_tests/.*\[(ocr|embedding|embedding\.\S+|sis\.\S+):")
 _JUDGED_AGAIN = re.compile(r"contract_tests/.*\[\w+\.[\w-]+:LC-(?!03|10|11|12|14)")
-_SERVER_FIXTURES = {"azure_storage", "postgres_uri", "temporal"}
-_SERVER_PARAMETERS = re.compile(r"postgres|azure|blob|temporal")
+_SERVER_FIXTURES = {"azure_storage", "postgres_uri", "s3_server", "temporal"}
+_SERVER_PARAMETERS = re.compile(r"postgres|azure|blob|\bs3\b|temporal")
 _WITHOUT_SERVERS = ("tests/contract/", "tests/domain/", "tests/settings/")
 
 

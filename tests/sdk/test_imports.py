@@ -46,3 +46,8 @@ def test_the_orchestrator_is_never_loaded() -> None:
 def test_who_only_reads_uris_of_blobs_does_without_the_packages_of_azure() -> None:
     loaded = loaded_with("lucius_sdk.workspace_io.opening, lucius_sdk.workspace_io.blob.places")
     assert "azure" not in loaded
+
+
+def test_who_meets_no_object_of_s3_does_without_its_package() -> None:
+    loaded = loaded_with("lucius_sdk.workspace_io.opening, lucius_sdk.workspace_io.s3.storage")
+    assert loaded.isdisjoint({"boto3", "botocore"})

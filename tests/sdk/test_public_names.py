@@ -90,6 +90,8 @@ PUBLIC: dict[str, set[str]] = {
         "PriorArtifact",
         "PriorArtifacts",
         "Reader",
+        "S3Options",
+        "S3Storage",
         "Sink",
         "Source",
         "StepFolder",

@@ -25,7 +25,8 @@ async def told(stage: Stage) -> list[dict[str, Any]]:
 async def test_a_success_is_told_with_all_that_a_client_asks_next(
     stage: Stage, engine: Engine
 ) -> None:
-    story = await (await stage.world.create(callback_urls=(URL,), engine=engine)).succeeds()
+    created = await stage.world.create(callback_urls=(URL,), engine=engine)
+    story = await created.succeeds(output_ref={"uri": "az://outbox/a.json"})
     job, (webhook,) = story.job, await enqueued(stage)
     assert webhook.url == URL
     assert json.loads(webhook.body) == {
@@ -35,12 +36,17 @@ async def test_a_success_is_told_with_all_that_a_client_asks_next(
         "tenant_id": "acme",
         "state": "SUCCEEDED",
         "status": "SUCCEEDED",
-        "final_output": job.final_output,
+        "final_output": "az://outbox/a.json",
         "error": None,
         "correlation_id": job.correlation_id,
         "occurred_at": stage.clock().isoformat().replace("+00:00", "Z"),
     }
-    assert job.final_output
+
+
+async def test_a_success_that_published_nothing_says_so(stage: Stage) -> None:
+    await (await stage.world.create(callback_urls=(URL,))).succeeds()
+    (body,) = await told(stage)
+    assert (body["type"], body["final_output"]) == ("job.succeeded", None)
 
 
 async def test_a_failure_is_told_with_its_error(stage: Stage) -> None:

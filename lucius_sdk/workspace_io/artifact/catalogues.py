@@ -12,7 +12,7 @@ from lucius_sdk.workspace_io.artifact.names import artifact_name, path_of, produ
 from lucius_sdk.workspace_io.fence import Fence
 from lucius_sdk.workspace_io.outcome import Outcome
 from lucius_sdk.workspace_io.streams import CHUNK
-from lucius_sdk.workspace_io.uris import ARTIFACT, shown
+from lucius_sdk.workspace_io.uris import ARTIFACT, as_output, shown
 from lucius_settings.secret import Secret
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ class ApiCatalogue:
         return io.BufferedReader(_ArtifactStream(stream, uri), CHUNK)
 
     def publish(self, uri: str, outcome: Outcome, fence: Fence, media_type: str) -> str:
-        name, client, tenant_id = artifact_name(uri), self._catalogues.client, self._tenant_id
+        with as_output():
+            name = artifact_name(uri)
+        client, tenant_id = self._catalogues.client, self._tenant_id
         producer = producer_of(fence, self._proof(uri))
         with faults(uploading, uri):
             source = _OutcomeSource(outcome, uri)

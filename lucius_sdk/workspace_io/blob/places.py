@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote
 
+from lucius_sdk.workspace_io.access import Location
 from lucius_sdk.workspace_io.uris import check_bare, decoded_segment, refused, split_uri
 
 SCHEME = "az"
@@ -28,10 +29,9 @@ class Place(NamedTuple):
     def uri(self) -> str:
         return f"{SCHEME}://{'/'.join((self.container, *map(quote, self.segments)))}"
 
-    def is_below(self, folder: "Place") -> bool:
-        depth = len(folder.segments)
-        same = (self.container, self.segments[:depth]) == folder
-        return same and len(self.segments) > depth
+    @property
+    def location(self) -> Location:
+        return (self.container, *self.segments)
 
 
 def blob_place(uri: str) -> Place:

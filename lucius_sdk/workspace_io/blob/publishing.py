@@ -22,7 +22,7 @@ from lucius_contract.errors import ErrorCode
 from lucius_sdk.error_model import RetryableError
 from lucius_sdk.workspace_io.blob.faults import BLOCKS_GONE, code_of, faults, unavailable, writing
 from lucius_sdk.workspace_io.blob.uploading import BLOCK, Upload
-from lucius_sdk.workspace_io.fence import Fence, check_not_lower, unreadable
+from lucius_sdk.workspace_io.fence import Fence, check_may_replace, unreadable
 from lucius_sdk.workspace_io.port import Source
 from lucius_sdk.workspace_io.streams import CHUNK
 from lucius_sdk.workspace_io.uris import shown
@@ -115,4 +115,4 @@ class Publication:
                 return
         self._stored = _Stored.read(found, self._uri)
         if self._stored.fence is not None:
-            check_not_lower(self._fence, self._stored.fence)
+            check_may_replace(self._fence, self._stored.fence)

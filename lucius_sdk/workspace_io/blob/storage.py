@@ -1,12 +1,14 @@
 """Blobs of one storage account."""
 
-from collections.abc import Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import BinaryIO, Self
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.storage.blob import BlobClient, BlobServiceClient
+from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 
 from lucius_azure.storage import Opened
+from lucius_sdk.workspace_io.access import Access, Location, Tenant
 from lucius_sdk.workspace_io.blob.account import AT_ONCE
 from lucius_sdk.workspace_io.blob.faults import FORBIDDEN, away, code_of, faults, reading
 from lucius_sdk.workspace_io.blob.places import SCHEME, Place, blob_place, folder_place
@@ -16,28 +18,46 @@ from lucius_sdk.workspace_io.blob.uploading import BLOCK, BlobSink, Upload
 from lucius_sdk.workspace_io.fence import Fence
 from lucius_sdk.workspace_io.names import RESERVED
 from lucius_sdk.workspace_io.port import Source
-from lucius_sdk.workspace_io.uris import refused
+from lucius_sdk.workspace_io.uris import as_output, refused
 
 _SCHEMES = frozenset({SCHEME})
 
 
-class BlobReader:
-    """Reads below the folders in `readable`, which are uris."""
+class BlobStorage:
+    """The workspace below `root`; reads below the folders in `readable` too, and publishes below
+    those in `writable`: all of them uris. Without `root` there is no workspace.
+
+    Folders of blobs are beginnings of names: nothing makes them, and nothing is in their way.
+    """
 
     def __init__(
         self,
         account: Opened[BlobServiceClient],
-        readable: Sequence[str],
+        root: str | None,
+        readable: Sequence[str] = (),
+        writable: Sequence[str] = (),
         *,
+        block: int = BLOCK,
         window: int = WINDOW,
     ) -> None:
         self._account = account
-        self._readable = tuple(map(folder_place, readable))
+        self._root = None if root is None else folder_place(root)
+        self._access = Access(
+            None if self._root is None else self._root.location,
+            tuple(folder_place(folder).location for folder in readable),
+            tuple(folder_place(folder).location for folder in writable),
+        )
+        self._block = block
         self._window = window
 
     @property
     def schemes(self) -> frozenset[str]:
         return _SCHEMES
+
+    def of_tenant(self, tenant: Tenant) -> Self:
+        bound = copy(self)
+        bound._access = self._access._replace(tenant=tenant)
+        return bound
 
     def open_read(self, uri: str) -> BinaryIO:
         return open_blob(self._to_read(uri), uri, self._window)
@@ -46,44 +66,14 @@ class BlobReader:
         with faults(reading, uri):
             return self._to_read(uri).get_blob_properties().size
 
-    def close(self) -> None:
-        self._account.close()
-
-    def _to_read(self, uri: str) -> BlobClient:
-        place = blob_place(uri)
-        if not any(map(place.is_below, self._readable)):
-            raise refused(uri, "leads out of the containers and folders that this service may read")
-        return self._blob(place)
-
-    def _blob(self, place: Place) -> BlobClient:
-        return self._account.client.get_blob_client(place.container, place.name)
-
-
-class BlobStorage(BlobReader):
-    """Writes below `root`; reads there and below the folders in `readable`.
-
-    Folders of blobs are beginnings of names: nothing makes them, and nothing is in their way.
-    """
-
-    def __init__(
-        self,
-        account: Opened[BlobServiceClient],
-        root: str,
-        readable: Sequence[str] = (),
-        *,
-        block: int = BLOCK,
-        window: int = WINDOW,
-    ) -> None:
-        super().__init__(account, (root, *readable), window=window)
-        self._root = self._readable[0]
-        self._container = account.client.get_container_client(self._root.container)
-        self._block = block
-
     def prepare(self) -> None:
-        """Make the container, once, when a service starts. Who may not must find it there."""
+        """Make the workspace's container, once, when a service starts. Who may not must find it
+        there."""
+        if self._root is None:
+            return
         with faults(away, self._root.uri):
             try:
-                self._container.create_container()
+                self._container_of(self._root).create_container()
             except HttpResponseError as error:
                 if code_of(error) == "ContainerAlreadyExists":
                     return
@@ -92,36 +82,56 @@ class BlobStorage(BlobReader):
         self.check()
 
     def create(self, uri: str, media_type: str) -> BlobSink:
-        return BlobSink(Upload(self._to_write(uri), uri, media_type, self._block), uri)
+        blob = self._to_write(uri, self._access.check_write)
+        return BlobSink(Upload(blob, uri, media_type, self._block), uri)
 
     def publish(self, uri: str, source: Source, fence: Fence, media_type: str) -> None:
-        Publication(self._to_write(uri), uri, fence, media_type, self._block).run(source)
+        blob = self._to_write(uri, self._access.check_publish)
+        Publication(blob, uri, fence, media_type, self._block).run(source)
 
     def check(self) -> None:
-        """Of the container; its folders need not be there."""
+        """Of the workspace's container; its folders need not be there."""
+        if self._root is None:
+            return
         with faults(away, self._root.uri):
             try:
-                self._container.get_container_properties(**AT_ONCE)
+                self._container_of(self._root).get_container_properties(**AT_ONCE)
             except HttpResponseError as error:
                 if error.status_code != FORBIDDEN:
                     raise
-                self._look_for_a_blob()
+                self._look_for_a_blob(self._root)
 
-    def _look_for_a_blob(self) -> None:
+    def close(self) -> None:
+        self._account.close()
+
+    def _look_for_a_blob(self, root: Place) -> None:
         """A signature for the blobs of a container does not allow to look at the container."""
-        blob = self._blob(Place(self._root.container, (*self._root.segments, f"{RESERVED}check")))
+        blob = self._blob(Place(root.container, (*root.segments, f"{RESERVED}check")))
         try:
             blob.get_blob_properties(**AT_ONCE)
         except ResourceNotFoundError as error:
             if code_of(error) == "ContainerNotFound":
                 raise
 
-    def _to_write(self, uri: str) -> BlobClient:
+    def _to_read(self, uri: str) -> BlobClient:
         place = blob_place(uri)
-        if not place.is_below(self._root):
-            raise refused(uri, "leads out of the workspace's root")
-        if place.segments[-1].startswith(RESERVED):
-            raise refused(uri, "does not name a blob that may be written")
-        if any(segment.endswith(".") for segment in place.segments):
-            raise refused(uri, "has a segment that ends with a dot, which the service would drop")
+        self._access.check_read(place.location, uri)
         return self._blob(place)
+
+    def _to_write(self, uri: str, check: Callable[[Location, str], None]) -> BlobClient:
+        with as_output():
+            place = blob_place(uri)
+            if place.segments[-1].startswith(RESERVED):
+                raise refused(uri, "does not name a blob that may be written")
+            if any(segment.endswith(".") for segment in place.segments):
+                raise refused(
+                    uri, "has a segment that ends with a dot, which the service would drop"
+                )
+        check(place.location, uri)
+        return self._blob(place)
+
+    def _blob(self, place: Place) -> BlobClient:
+        return self._account.client.get_blob_client(place.container, place.name)
+
+    def _container_of(self, place: Place) -> ContainerClient:
+        return self._account.client.get_container_client(place.container)

@@ -143,6 +143,7 @@ async def reference_service(bus: str, folder: Path) -> AsyncIterator[None]:
         "LUCIUS_SERVICE": "upper",
         "LUCIUS_WORKSPACE_ROOT": str(folder / "workspace"),
         "LUCIUS_ALLOW_PRIVATE_ADDRESSES": "on",
+        "LUCIUS_OUTPUT_ROOTS": str(folder / "workspace"),
         "LUCIUS_HEALTH_PORT": "0",
         "LUCIUS_DEDUP_STORE": f"sqlite://{folder}/dedup.db",
     }

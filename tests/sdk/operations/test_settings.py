@@ -69,7 +69,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert found.clock_skew == timedelta(seconds=2)
     assert found.health_host == "127.0.0.1"
     assert (found.log_level, found.log_format) == ("INFO", "json")
-    assert found.input_roots == ()
+    assert (found.system, found.input_roots, found.output_roots) == ("lucius", (), ())
+    assert found.s3_endpoint is None
     assert (found.tables, found.blobs) == (None, None)
 
 
@@ -79,7 +80,10 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         "LUCIUS_SERVICEBUS_CONNECTION": CONNECTION,
         "LUCIUS_LANES": "0, 3, 8-15",
         "LUCIUS_WORKSPACE_ROOT": "file:///srv/my%20work",
+        "LUCIUS_SYSTEM": "docs",
         "LUCIUS_INPUT_ROOTS": f"/in,file://localhost/also, {tmp_path}, az://inputs/a%20b/",
+        "LUCIUS_OUTPUT_ROOTS": "/out,s3://results/a%20b/",
+        "LUCIUS_S3_ENDPOINT": "http://minio:9000/",
         "LUCIUS_ALLOW_PRIVATE_ADDRESSES": "on",
         "LUCIUS_HTTPS_MAX_BYTES": "5000000",
         "LUCIUS_DEDUP_STORE": "redis://:pw@cache:6379/0",
@@ -102,7 +106,10 @@ def test_every_variable_reaches_its_field(tmp_path: Path) -> None:
         servicebus_namespace=None,
         lanes=(0, 3, *range(8, 16)),
         workspace_root="/srv/my work",
+        system="docs",
         input_roots=("/in", "/also", str(tmp_path), "az://inputs/a%20b"),
+        output_roots=("/out", "s3://results/a%20b"),
+        s3_endpoint="http://minio:9000",
         allow_private_addresses=True,
         https_max_bytes=5_000_000,
         dedup_store=Secret("redis://:pw@cache:6379/0"),
@@ -166,6 +173,7 @@ def test_a_storage_account_is_reached_with_a_key_or_with_an_identity() -> None:
 NEEDING_BLOBS = [
     ("LUCIUS_WORKSPACE_ROOT", "az://work/jobs"),
     ("LUCIUS_INPUT_ROOTS", "/in,az://inputs"),
+    ("LUCIUS_OUTPUT_ROOTS", "/out,az://outputs"),
     ("LUCIUS_DEDUP_STORE", "azblob:dedup/ocr"),
 ]
 
@@ -197,8 +205,13 @@ def test_a_package_that_blobs_need_is_named_with_its_extra(
     assert "lucius-sdk[azure]" in message
 
 
-def test_the_folder_of_the_system_is_the_orchestrators_to_name() -> None:
-    assert load_settings({"LUCIUS_SYSTEM": "docs"}).warnings == ()
+def test_a_package_that_s3_needs_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {"LUCIUS_INPUT_ROOTS": "s3://inbox", "LUCIUS_OUTPUT_ROOTS": "/out,s3://outbox"}
+    assert load_settings(environ).warnings == ()
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    warnings = load_settings(environ).warnings
+    assert [warning.split()[0] for warning in warnings] == list(environ)
+    assert all("lucius-sdk[s3]" in warning for warning in warnings)
 
 
 def test_a_namespace_is_used_instead_of_a_key_and_never_beside_one() -> None:
@@ -235,7 +248,15 @@ WRONG = {
         "file:///a/./b",
         "file:///a%2Fb",
     ),
-    "LUCIUS_INPUT_ROOTS": ("/a,,/b", "s3://bucket/a", "/a,az://IN"),
+    "LUCIUS_SYSTEM": ("a/b", "..", "-a", "a" * 65, "a b"),
+    "LUCIUS_INPUT_ROOTS": ("/a,,/b", "gs://bucket/a", "/a,az://IN", "s3://B/a", "s3://a_b"),
+    "LUCIUS_OUTPUT_ROOTS": (
+        "/a,,/b",
+        "https://host/a",
+        "s3://bucket/../a",
+        "s3:bucket",
+        "file:///",
+    ),
     "LUCIUS_ALLOW_PRIVATE_ADDRESSES": ("yes", "1"),
     "LUCIUS_HTTPS_MAX_BYTES": ("0", "1GiB", "-1", str(2**40 + 1)),
     "LUCIUS_DEDUP_STORE": (
@@ -256,6 +277,7 @@ WRONG = {
     "LUCIUS_TABLE_ENDPOINT": ("http://127.0.0.1:10002/x", "https://a.blob.core.windows.net"),
     "LUCIUS_BLOB_CONNECTION": ("acme", f"TableEndpoint=https://a;SharedAccessSignature=sig={WORD}"),
     "LUCIUS_BLOB_ENDPOINT": ("acme.blob.core.windows.net", "https://a.table.core.windows.net"),
+    "LUCIUS_S3_ENDPOINT": ("minio:9000", "http://me:pw@minio", "https://minio/?a"),
     "LUCIUS_ARTIFACTS_URL": (
         "api:8080",
         "ftp://api",

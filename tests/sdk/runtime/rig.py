@@ -95,7 +95,7 @@ class Rig:
         self.store = MemoryStore()
         self.replies = RecordedReplies()
         self.workshop = Workshop()
-        self.storages = Storages(LocalStorage(folder))
+        self.storages = Storages(LocalStorage(folder, readable=(folder,), writable=(folder,)))
         self.instances: list[ServiceRuntime] = []
 
     def service(self) -> Service:

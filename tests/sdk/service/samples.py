@@ -74,13 +74,13 @@ def context(
 ) -> StepContext[Any]:
     asked = directive(**(changes or {}))
     state = state or WorkState(STEP_DEADLINE)
-    storages = Storages(LocalStorage(root))
-    folder = StepFolder(storages.workspace, asked.workspace_ref.uri, asked.step_type, 1, 1)
+    reach = Storages(LocalStorage(root)).of_job(asked.tenant_id, asked.job_id)
+    folder = StepFolder(reach.workspace, asked.workspace_ref.uri, asked.step_type, 1, 1)
     return StepContext(
         directive=asked,
         payload=payload,
-        input=Input(storages, asked.input_ref.uri, state.check),
-        prior=PriorArtifacts(storages, asked.prior_artifacts, state.check),
+        input=Input(reach, asked.input_ref.uri, state.check),
+        prior=PriorArtifacts(reach, asked.prior_artifacts, state.check),
         workspace=Workspace(folder, state.check),
         log=logging.LoggerAdapter(logging.getLogger("team"), {}),
         state=state,

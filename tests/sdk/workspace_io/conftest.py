@@ -1,4 +1,4 @@
-"""A workspace on real files, and one on blobs."""
+"""A workspace on real files, one on blobs, and one in S3."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +8,19 @@ import pytest
 from lucius_sdk.workspace_io import BlobStorage, StepFolder, Storage, Workspace
 from lucius_sdk.workspace_io.blob.account import Patience
 from tests.azurite import Azurite
+from tests.s3 import S3Server, as_s3_client
 from tests.sdk.workspace_io.far import AT_ONCE, OpenThrough
 from tests.sdk.workspace_io.proxy import Proxy, proxy_to
 from tests.sdk.workspace_io.reopening import blob_storage
-from tests.sdk.workspace_io.stage import STAGES, WORKSPACE, BlobStage, LocalStage, Stage, Uri
+from tests.sdk.workspace_io.stage import (
+    STAGES,
+    WORKSPACE,
+    BlobStage,
+    LocalStage,
+    S3Stage,
+    Stage,
+    Uri,
+)
 
 
 @pytest.fixture
@@ -22,6 +31,14 @@ def local_stage(tmp_path: Path) -> LocalStage:
 @pytest.fixture
 def blob_stage(azure_storage: Azurite) -> Iterator[BlobStage]:
     stage = BlobStage(azure_storage.connection)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def s3_stage(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Stage]:
+    as_s3_client(monkeypatch)
+    stage = S3Stage(s3_server.endpoint)
     yield stage
     stage.close()
 

@@ -78,7 +78,7 @@ def workspace(reach: JobStorages, tmp_path: Path) -> Workspace:
 
 
 def fence(attempt_no: int = 1, epoch: int = 1, step: int = 1, job: str = JOB) -> Fence:
-    return Fence(job, f"step_{step:02d}", attempt_no, epoch)
+    return Fence(TENANT, job, f"step_{step:02d}", attempt_no, epoch)
 
 
 def put(
@@ -120,7 +120,7 @@ def test_an_input_is_read_by_its_version_or_its_digest(
 def test_files_are_read_as_before(reach: JobStorages, workspace: Workspace) -> None:
     assert read(reach, workspace.write("a", b"here").uri) == b"here"
     with raises(ErrorCode.INPUT_INVALID, "does not read"):
-        read(reach, "s3://bucket/a")
+        read(reach, "gs://bucket/a")
 
 
 def test_an_outcome_is_the_next_version_and_its_uri_names_that(
@@ -265,7 +265,7 @@ def test_what_names_no_content_is_an_invalid_input(reach: JobStorages, uri: str)
 
 @pytest.mark.parametrize("uri", ["artifact://a/v1/b", "artifact://blobs/x", "artifact://A"])
 def test_one_publishes_to_an_artifact_and_not_to_a_version(reach: JobStorages, uri: str) -> None:
-    with raises(ErrorCode.INPUT_INVALID):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED):
         publish(reach.workspace, Ref(uri=uri), b"", fence(), catalogue=proven(reach, fence()))
 
 
@@ -363,7 +363,7 @@ def test_without_an_address_it_is_said_what_to_set(tmp_path: Path) -> None:
     assert "artifact" not in reach.schemes
     with raises(ErrorCode.INPUT_INVALID, "set LUCIUS_ARTIFACTS_URL"):
         read(reach, "artifact://inbox/v1/a")
-    with raises(ErrorCode.INPUT_INVALID, "set LUCIUS_ARTIFACTS_URL"):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED, "set LUCIUS_ARTIFACTS_URL"):
         put(reach, "outcome", b"one")
     storages.close()
 

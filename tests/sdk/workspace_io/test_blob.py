@@ -134,10 +134,10 @@ def test_a_media_type_that_is_no_header_is_a_defect(stage: BlobStage, media_type
 
 @pytest.mark.parametrize("size", [10, LARGE])
 def test_the_fence_is_in_the_metadata_where_people_can_read_it(stage: BlobStage, size: int) -> None:
-    by = Fence("job_é", "step_03", 2, 1)
+    by = Fence("Söhne", "job_é", "step_03", 2, 1)
     publish(stage.storage, Ref(uri=stage.uri("out")), pattern(size), by)
     found = stage.container.get_blob_client("root/out").get_blob_properties().metadata
-    assert found["lucius_fence"] == "job_%C3%A9/step_03/2/1"
+    assert found["lucius_fence"] == "S%C3%B6hne/job_%C3%A9/step_03/2/1"
 
 
 def test_a_fence_is_known_however_its_name_is_spelled(stage: BlobStage) -> None:
@@ -156,7 +156,7 @@ def test_what_says_to_be_compressed_is_read_as_it_is_stored(stage: BlobStage) ->
 
 @pytest.mark.parametrize("name", ["a.", "folder./a", "a%2E"])
 def test_names_that_the_service_would_change_are_not_written(stage: BlobStage, name: str) -> None:
-    with raises(ErrorCode.INPUT_INVALID, "ends with a dot"):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED, "ends with a dot"):
         create(stage.storage, stage.uri(name))
 
 

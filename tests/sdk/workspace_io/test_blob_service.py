@@ -25,7 +25,8 @@ class BlobRig(Rig):
     def __init__(self, folder: Path, root: str, connection: str) -> None:
         super().__init__(folder)
         self._root = root
-        self.storages = open_storages(root, blobs=StorageAccount(Secret(connection)))
+        account = StorageAccount(Secret(connection))
+        self.storages = open_storages(root, [root], account, output_roots=[root])
 
     def directive(self, job: str = "job_1", **members: Any) -> Directive:
         members = {"jobId": job, **CALLBACKS, **members}

@@ -29,7 +29,7 @@ storage = reopened(root, connection)
 output = Ref(uri=f"{root}/out")
 
 def fence(attempt_no):
-    return Fence("job_1", "step_03", attempt_no, 1)
+    return Fence("acme", "job_1", "step_03", attempt_no, 1)
 
 def reached():
     print("reached", flush=True)
@@ -67,6 +67,7 @@ for number in range(1, 1_000_000):
 """
 
 CLIENT = "azure.storage.blob.BlobClient"
+UPLOAD = "lucius_sdk.workspace_io.s3.uploading.Upload"
 BEFORE_IT_IS_PUBLISHED = [
     ("local", "before", "os.fsync", 10),
     ("local", "before", "os.pwrite", 10),
@@ -74,11 +75,15 @@ BEFORE_IT_IS_PUBLISHED = [
     ("blob", "before", f"{CLIENT}.upload_blob", 10),
     ("blob", "after", f"{CLIENT}.stage_block", LARGE),
     ("blob", "before", f"{CLIENT}.commit_block_list", LARGE),
+    ("s3", "before", f"{UPLOAD}.commit", 10),
+    ("s3", "before", f"{UPLOAD}.commit", LARGE),
 ]
 ONCE_IT_IS_PUBLISHED = [
     ("local", "after", "os.replace", 10),
     ("blob", "after", f"{CLIENT}.upload_blob", 10),
     ("blob", "after", f"{CLIENT}.commit_block_list", LARGE),
+    ("s3", "after", f"{UPLOAD}.commit", 10),
+    ("s3", "after", f"{UPLOAD}.commit", LARGE),
 ]
 
 

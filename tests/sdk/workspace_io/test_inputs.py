@@ -209,7 +209,7 @@ NAMED = ("OCR", "output.txt")
 
 
 def test_a_scheme_that_nobody_reads_is_refused(storage: Storage) -> None:
-    storages = Storages(storage)
-    (scheme,) = storages.schemes
+    reach = Storages(storage).of_job("acme", "job_1")
+    (scheme,) = reach.schemes
     with raises(ErrorCode.INPUT_INVALID, f"it reads: {scheme}"):
-        Input(storages, "s3://bucket/a").open()
+        Input(reach, "gs://bucket/a").open()

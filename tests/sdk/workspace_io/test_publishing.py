@@ -15,7 +15,17 @@ from lucius_sdk.workspace_io import Fence, Input, Storage, Workspace, publish
 from tests.runner.deadlines import DEADLINE
 from tests.runner.tiers import examples
 from tests.sdk.workspace_io.reopening import BLOCK
-from tests.sdk.workspace_io.stage import WORKSPACE, Checks, Stage, Stop, Uri, fence, raises
+from tests.sdk.workspace_io.stage import (
+    OF_AN_EARLIER_RELEASE,
+    UNREADABLE,
+    WORKSPACE,
+    Checks,
+    Stage,
+    Stop,
+    Uri,
+    fence,
+    raises,
+)
 
 OUT = "out/result.json"
 
@@ -78,11 +88,25 @@ def test_a_fence_that_cannot_be_read_is_never_overwritten(
     stage: Stage, storage: Storage, output: Ref
 ) -> None:
     publish(storage, output, b"somebody's", fence())
-    stage.spoil_fence(OUT)
+    stage.replace_fence(OUT, UNREADABLE)
     for content in (b"new", b"new" * BLOCK):
         with raises(ErrorCode.OUTPUT_CONFLICT, "look who published"):
             publish(storage, output, content, fence(9))
     assert stage.visible() == {OUT: b"somebody's"}
+
+
+@pytest.mark.parametrize("size", [10, 3 * BLOCK])
+def test_what_an_earlier_release_published_is_replaced_by_its_own_job_alone(
+    stage: Stage, storage: Storage, output: Ref, size: int
+) -> None:
+    publish(storage, output, b"old", fence())
+    stage.replace_fence(OUT, OF_AN_EARLIER_RELEASE)
+    for other in (fence(9, job=1), fence(9, job=3), fence(1, job=2)):
+        with raises(ErrorCode.OUTPUT_CONFLICT):
+            publish(storage, output, b"new" * size, other)
+    assert stage.visible() == {OUT: b"old"}
+    publish(storage, output, b"new" * size, fence(2, 2, job=2))
+    assert stage.visible() == {OUT: b"new" * size}
 
 
 FENCES = st.builds(fence, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
@@ -154,11 +178,24 @@ def test_an_artifact_that_has_changed_is_not_published(
     publish(storage, output, b"older", fence(1))
 
 
-@pytest.mark.parametrize("target", ["s3://bucket/out", "https://host/out"])
+@pytest.mark.parametrize("target", ["gs://bucket/out", "https://host/out", "artifact://out", "a"])
 def test_a_place_without_fences_is_refused(storage: Storage, target: str) -> None:
-    (scheme,) = storage.schemes
-    with raises(ErrorCode.INPUT_INVALID, rf"cannot publish \(it can: {scheme}\)"):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED):
         publish(storage, Ref(uri=target), b"", fence())
+
+
+@pytest.mark.parametrize("size", [10, 3 * BLOCK])
+@pytest.mark.parametrize("job", [1, 2, 3])
+def test_what_another_tenant_has_published_is_never_replaced(
+    stage: Stage, storage: Storage, output: Ref, size: int, job: int
+) -> None:
+    publish(storage, output, b"of acme", fence(1, 1, job=2))
+    for attempt in (1, 9):
+        with raises(ErrorCode.OUTPUT_CONFLICT, "another tenant"):
+            forged = b"x" * size
+            publish(storage, output, forged, fence(attempt, 1, job=job, tenant="beta"))
+    assert stage.visible() == {OUT: b"of acme"}
+    assert stage.unfinished() == []
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 3])

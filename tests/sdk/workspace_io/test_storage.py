@@ -6,7 +6,7 @@ import pytest
 
 from lucius_contract.errors import ErrorCode
 from lucius_sdk.workspace_io import Storage
-from tests.sdk.workspace_io.objects import Write, both_ways_to_write, create, pattern, read
+from tests.sdk.workspace_io.objects import Write, both_ways_to_write, create, pattern, publish, read
 from tests.sdk.workspace_io.reopening import BLOCK
 from tests.sdk.workspace_io.stage import STAGES, Stage, Uri, raises, storages_in_the_tree
 
@@ -99,16 +99,16 @@ def test_what_was_discarded_may_be_begun_again(stage: Stage) -> None:
 def test_what_is_no_object_below_the_root_is_not_written(
     stage: Stage, write: Write, target: str
 ) -> None:
-    with raises(ErrorCode.INPUT_INVALID):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED):
         write(stage.storage, stage.uri(target), b"new")
     assert stage.visible() == {}
 
 
 @both_ways_to_write
 def test_a_folder_that_begins_like_the_root_is_not_below_it(stage: Stage, write: Write) -> None:
-    with raises(ErrorCode.INPUT_INVALID, "leads out of the workspace's root"):
+    with raises(ErrorCode.OUTPUT_FORBIDDEN, "leads out"):
         write(stage.storage, f"{stage.root}-not/a", b"new")
-    with raises(ErrorCode.INPUT_INVALID, "leads out"):
+    with raises(ErrorCode.INPUT_FORBIDDEN, "leads out"):
         stage.storage.open_read(f"{stage.root}-not/a")
 
 
@@ -117,7 +117,7 @@ def test_a_folder_that_begins_like_the_root_is_not_below_it(stage: Stage, write:
 def test_names_of_our_own_cannot_be_written(
     storage: Storage, uri: Uri, write: Write, name: str
 ) -> None:
-    with raises(ErrorCode.INPUT_INVALID):
+    with raises(ErrorCode.OUTPUT_UNSUPPORTED):
         write(storage, uri(name), b"new")
 
 
@@ -125,14 +125,31 @@ def test_only_the_root_and_the_input_roots_are_read(stage: Stage) -> None:
     allowed, secret = stage.folder("allowed"), stage.folder("secret")
     for folder in (stage.root, allowed, secret):
         stage.put(f"{folder}/a", folder.encode())
-    storage = stage.reading(allowed)
+    storage = stage.reaching(readable=(allowed,))
     assert read(storage, stage.uri("a")) == stage.root.encode()
     assert read(storage, f"{allowed}/a") == allowed.encode()
-    for uri in (f"{secret}/a", f"{allowed}_not/a", f"{stage.root}/../secret/a"):
+    refused = {
+        f"{secret}/a": ErrorCode.INPUT_FORBIDDEN,
+        f"{allowed}_not/a": ErrorCode.INPUT_FORBIDDEN,
+        f"{stage.root}/../secret/a": ErrorCode.INPUT_INVALID,
+    }
+    for uri, code in refused.items():
         for look in (storage.open_read, storage.size_of):
-            with raises(ErrorCode.INPUT_INVALID):
+            with raises(code):
                 look(uri)
-    with raises(ErrorCode.INPUT_INVALID, "leads out of the workspace's root"):
+    for write in (create, publish):
+        with raises(ErrorCode.OUTPUT_FORBIDDEN):
+            write(storage, f"{allowed}/b")
+
+
+def test_outcomes_go_below_output_roots_and_the_steps_own_files_do_not(stage: Stage) -> None:
+    allowed = stage.folder("allowed")
+    storage = stage.reaching(readable=(allowed,), writable=(allowed,))
+    publish(storage, f"{allowed}/deep/b", b"outcome")
+    assert read(storage, f"{allowed}/deep/b") == b"outcome"
+    with raises(ErrorCode.OUTPUT_FORBIDDEN):
+        publish(storage, f"{allowed}-not/b")
+    with raises(ErrorCode.OUTPUT_FORBIDDEN):
         create(storage, f"{allowed}/b")
 
 
@@ -146,16 +163,18 @@ def test_what_is_not_there_is_not_found(stage: Stage, name: str) -> None:
 
 
 def test_a_folder_is_no_input(stage: Stage) -> None:
+    create(stage.storage, stage.uri("folder/a"))
     with raises(ErrorCode.INPUT_INVALID):
-        stage.storage.open_read(stage.uri(""))
+        stage.storage.open_read(stage.uri("folder/"))
 
 
-@pytest.mark.parametrize("uri", ["https://host/a", "s3://bucket/a", "a/b", "", "file://host/a"])
+@pytest.mark.parametrize("uri", ["https://host/a", "gs://bucket/a", "a/b", "", "file://host/a"])
 def test_uris_of_others_are_refused(storage: Storage, uri: str) -> None:
     with raises(ErrorCode.INPUT_INVALID):
         storage.open_read(uri)
-    with raises(ErrorCode.INPUT_INVALID):
-        create(storage, uri)
+    for write in (create, publish):
+        with raises(ErrorCode.OUTPUT_UNSUPPORTED):
+            write(storage, uri)
 
 
 @both_ways_to_write
