@@ -264,10 +264,10 @@ async def test_a_name_that_is_bound_anew_leads_no_webhook_elsewhere(
     names, clock = Rebinding(LOOPBACK), Clock()
     policy = OneIsPublic(frozenset({HOST}))
     async with Receiver(clock).running(certificate) as receiver:
-        webhook = Webhook("job_1.1.0", receiver.url(), b'{"event_id": "job_1.1.0"}')
+        webhook = Webhook("job_1.1.0", "acme", receiver.url(), b'{"event_id": "job_1.1.0"}')
         for _ in range(2):
             async with WebhookSender(
-                [KEY], policy, clock, ca_file=certificate.file, resolver=names
+                lambda _: [KEY], policy, clock, ca_file=certificate.file, resolver=names
             ) as sender:
                 if not receiver.tries:
                     await sender.send(webhook)
@@ -287,12 +287,14 @@ async def test_webhooks_ask_for_raw_answers_and_use_no_proxy(
     async with (
         Receiver(clock).running(certificate) as receiver,
         WebhookSender(
-            [KEY],
+            lambda _: [KEY],
             OneIsPublic(frozenset({HOST})),
             clock,
             ca_file=certificate.file,
             resolver=Names(LOOPBACK),
         ) as sender,
     ):
-        await sender.send(Webhook("job_1.1.0", receiver.url(), b'{"event_id": "job_1.1.0"}'))
+        await sender.send(
+            Webhook("job_1.1.0", "acme", receiver.url(), b'{"event_id": "job_1.1.0"}')
+        )
         assert [tried["Accept-Encoding"] for tried in receiver.tries] == ["identity"]

@@ -17,8 +17,9 @@ import httpcore
 import pytest
 
 from lucius_contract.errors import ErrorCode
-from lucius_sdk.workspace_io import Input, open_storages
+from lucius_sdk.workspace_io import Input, Storages, open_storages
 from lucius_sdk.workspace_io.remote import HttpLimits, HttpReader
+from lucius_sdk.workspace_io.storages import JobStorages
 from tests.runner.deadlines import DEADLINE
 from tests.sdk.workspace_io.stage import raises
 from tests.webhooks.receiver import Certificate, new_certificate
@@ -414,14 +415,19 @@ def test_the_settings_of_a_service_decide(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate.file))
         uri = f"https://localhost:{server.port}/document"
         root = str(tmp_path / "work")
-        closed, opened = open_storages(root), open_storages(root, allow_private_addresses=True)
-        short = open_storages(root, allow_private_addresses=True, https_max_bytes=3)
+        closed = of_a_job(open_storages(root))
+        opened = of_a_job(open_storages(root, allow_private_addresses=True))
+        short = of_a_job(open_storages(root, allow_private_addresses=True, https_max_bytes=3))
         with raises(ErrorCode.INPUT_INVALID, "private address"):
             Input(closed, uri).read()
         assert server.requests == []
         assert Input(opened, uri).read() == b"document"
         with raises(ErrorCode.INPUT_TOO_LARGE, "the 3 bytes"):
             Input(short, uri).read()
+
+
+def of_a_job(storages: Storages) -> JobStorages:
+    return storages.of_job("acme", "job_1")
 
 
 def test_a_name_of_this_machine_is_judged_by_its_address(
@@ -432,7 +438,7 @@ def test_a_name_of_this_machine_is_judged_by_its_address(
 
     monkeypatch.setattr(socket, "getaddrinfo", named)
     with raises(ErrorCode.INPUT_INVALID, "leads to a private address"):
-        Input(open_storages(str(tmp_path)), "https://127.0.0.1.nip.example/").read()
+        Input(of_a_job(open_storages(str(tmp_path))), "https://127.0.0.1.nip.example/").read()
 
 
 @contextmanager
