@@ -72,15 +72,9 @@ class CallbackTokens:
     ) -> None:
         """Raise FORBIDDEN, in the same words whatever is wrong, unless the token is ours, has not
         ended, and is for exactly this attempt of a job of this tenant."""
-        found, wanted = (
-            self._genuine(_PRODUCER, token),
-            _binding(job_id, step_id, attempt_no, tenant_id),
-        )
-        if (
-            found is None
-            or self._has_ended(found)
-            or not hmac.compare_digest(found.binding, wanted)
-        ):
+        wanted = _binding(job_id, step_id, attempt_no, tenant_id)
+        found = self._genuine(_PRODUCER, token)
+        if found is None or self._has_ended(found) or found.binding != wanted:
             problem = Problem("/producer/token", "must be the artifact_token of its directive")
             raise ContractError(ErrorCode.FORBIDDEN, "the producer is not proven", [problem])
 
