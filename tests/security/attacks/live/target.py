@@ -33,6 +33,13 @@ ENVELOPE: dict[str, Any] = {
     "payload": {"dpi": 300},
     "schema_version": "1",
 }
+OWN = {
+    **ENVELOPE,
+    "tenant_id": ATTACKER,
+    "input_ref": {"uri": f"az://inbox/{ATTACKER}/a"},
+    "output_ref": {"uri": f"az://outbox/{ATTACKER}/a"},
+}
+"""A request that the attacker may make."""
 _PLACES = """
 input_places: ["az://inbox/{tenant}/"]
 output_places: ["az://outbox/{tenant}/"]
@@ -85,7 +92,7 @@ def attacked(folder: Path, **environ: str) -> Iterator[Target]:
         bearer = {"Authorization": f"Bearer {keys['alpha']}"}
         submitted = http.post("/v1/orchestrate", json=ENVELOPE, headers=bearer)
         assert submitted.status_code == 202, submitted.text
-        directive = next_directive(plane.connection, VICTIM, "ocr")
+        directive = next_directive(_bus_connection(folder, plane.bus, environ), VICTIM, "ocr")
         token = directive.callback_token
         assert token is not None
         target = Target(plane, keys, http, directive)
@@ -94,6 +101,12 @@ def attacked(folder: Path, **environ: str) -> Iterator[Target]:
         _publish(target)
         target.untouched = the_victims_things(target)
         yield target
+
+
+def _bus_connection(folder: Path, bus: str, environ: dict[str, str]) -> str:
+    """What a service of this machine is given by its operator."""
+    port = bus.rpartition(":")[2]
+    return _command(folder, "bus", "connection", "--bus-port", port, **environ).strip()
 
 
 def _publish(target: Target) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.names import unique
 from tests.security.attacks.live.attempts import ATTEMPTS, Attempt
-from tests.security.attacks.live.target import Target, attacked, the_victims_things
+from tests.security.attacks.live.target import ATTACKER, OWN, Target, attacked, the_victims_things
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -28,6 +28,19 @@ def test_there_are_hundreds_of_attempts_with_names_of_their_own() -> None:
     names = [attempt.name for attempt in ATTEMPTS]
     assert len(names) >= 300
     assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.check
+def test_what_is_the_attackers_own_it_may_do(target: Target) -> None:
+    """Or everything would be refused for another reason than the one that is tried."""
+    submitted = target.ask("POST", "/v1/orchestrate", ATTACKER, json=OWN)
+    assert submitted.status_code == 202, submitted.text
+    job = submitted.json()["links"]["self"]
+    assert target.ask("GET", job, ATTACKER).status_code == 200
+    for path in ("/v1/jobs", "/v1/dead-letters", "/v1/artifacts"):
+        query = {"tenant_id": ATTACKER, "limit": "1"}
+        assert target.ask("GET", path, ATTACKER, params=query).status_code == 200
+    assert target.ask("POST", f"{job}:cancel", ATTACKER).status_code == 200
 
 
 @pytest.mark.check
