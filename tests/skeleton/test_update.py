@@ -71,7 +71,7 @@ def test_a_new_file_that_is_there_already_is_a_conflict_with_both(
     (project / "Dockerfile").write_text("FROM ours\n")
     assert shell("update", "word-count").code == 1
     text = (project / "Dockerfile").read_text()
-    assert text.startswith("<<<<<<< yours\nFROM ours\n=======\nFROM python")
+    assert text.startswith("<<<<<<< yours\nFROM ours\n=======\n# By digest")
 
 
 def test_a_teams_file_is_replaced_only_while_it_is_as_it_was_baked(
