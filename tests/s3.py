@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -22,6 +23,9 @@ CREDENTIALS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 """Any will do; without them the client would look for those of the machine."""
+
+
+Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def as_s3_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,9 +42,6 @@ def _shared_session() -> Callable[[], Any]:
     return cache(Session)
 
 
-Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
-
-
 class S3Server(NamedTuple):
     endpoint: str
 
@@ -54,6 +55,7 @@ def s3_server() -> Iterator[S3Server]:
     """One that lives as long as the context, on a free port, and keeps everything in memory."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.s3"],
+        cwd=Path(__file__).parents[1],
         env={**os.environ, **_PART_LIMIT},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
