@@ -169,7 +169,7 @@ def _health_routes(parts: HealthParts, gate: Gate) -> dict[Operation, Endpoint]:
 def _add_all(
     app: FastAPI, parts: HealthParts, gate: Gate, routes: Mapping[Operation, Endpoint]
 ) -> None:
-    """And those of the process's health, which every application has."""
+    """Add the routes, and those of the process's health, which every application has."""
     for operation, endpoint in {**routes, **_health_routes(parts, gate)}.items():
         _add(app, gate, operation, endpoint)
     _end_ids_at_verbs(app)
