@@ -16,7 +16,9 @@ PIN, CONSTRAINT = WHEELS / "lucius-sdk.txt", WHEELS / "constraint.txt"
 BUILD = "/build"
 """WORKDIR of the stage that installs it."""
 _PLACE = re.compile(r"[/\\@]|\.whl$|^\.")
-_WHEEL = re.compile(r"lucius_sdk-(?P<version>[A-Za-z0-9.+_!]+)-[a-z0-9.]+-[a-z0-9]+-[a-z0-9_]+\.whl")
+_WHEEL = re.compile(
+    r"lucius_sdk-(?P<version>[A-Za-z0-9.+_!]+)-[a-z0-9.]+-[a-z0-9]+-[a-z0-9_]+\.whl"
+)
 
 
 def pin(source: str, expected: str) -> None:

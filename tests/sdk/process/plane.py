@@ -38,7 +38,7 @@ class Plane:
             "tenant_id": "acme",
             "request_type": request_type,
             "input_ref": {"uri": f"https://example.com/{name}.pdf"},
-            "output_ref": {"uri": f"https://example.com/{name}.txt"},
+            "output_ref": {"uri": f"az://outbox/{name}.txt"},
             "payload": payload,
             "schema_version": "1",
         }
