@@ -9,6 +9,13 @@ from tests.security.attacks.live.attempts.attempt import Attempt, asked, got_thr
 from tests.security.attacks.live.target import ATTACKER, DIGEST, VICTIM, Target
 
 _VERSIONS = "/v1/artifacts/salaries/versions"
+_TOKENS: dict[str, Callable[[Target], str | None]] = {
+    "no token": lambda _: None,
+    "an empty token": lambda _: "",
+    "its callback token": lambda target: target.directive.callback_token,
+    "its lease": lambda target: target.directive.lease_id,
+    "a token of dots": lambda _: "1.9999999999.A.A",
+}
 _ENTRIES = [{"path": "a", "digest": DIGEST}]
 
 
@@ -33,7 +40,8 @@ def foreign_artifacts() -> Iterator[Attempt]:
 
 def forged_artifacts() -> Iterator[Attempt]:
     for caller in ("alpha", "alpha-submit"):
-        yield Attempt(f"{caller} says it is a service", _as_a_service(caller))
+        for name, token in _TOKENS.items():
+            yield Attempt(f"{caller} is a service with {name}", _as_a_service(caller, token))
     for path in ("../a", "/a", "a/../b", "a\\b", "a\x00b", "", ".", "a" * 2000):
         entries = [{"path": path, "digest": DIGEST}]
         yield _published(f"a file called {path[:20]!r}", "salaries", "alpha", entries=entries)
@@ -46,16 +54,21 @@ def _published(name: str, artifact: str, caller: str, **members: Any) -> Attempt
     return asked(name, "POST", f"/v1/artifacts/{artifact}/versions", caller, json=body)
 
 
-def _as_a_service(caller: str) -> Callable[[Target], str | None]:
-    """A producer is the attempt of a step: only who has its token can be one."""
+def _as_a_service(
+    caller: str, token: Callable[[Target], str | None]
+) -> Callable[[Target], str | None]:
+    """A producer is the attempt of a step: it proves itself by the token of its directive."""
 
     def run(target: Target) -> str | None:
         directive = target.directive
-        producer = {
+        producer: dict[str, str | int] = {
             "jobId": directive.job_id,
             "stepId": directive.step_id,
             "attempt_no": directive.attempt_no,
+            "epoch": 1,
         }
+        if (given := token(target)) is not None:
+            producer["token"] = given
         body = {"tenant_id": VICTIM, "entries": _ENTRIES, "producer": producer}
         answer = target.ask("POST", "/v1/artifacts/answers/versions", caller, json=body)
         return got_through(target, answer)
