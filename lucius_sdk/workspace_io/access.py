@@ -45,7 +45,7 @@ class Access(NamedTuple):
         if self._is_own(location):
             return
         if self._is_in_workspace(location):
-            raise _forbidden(
+            raise forbidden(
                 ErrorCode.INPUT_FORBIDDEN, uri, "lies in the workspace, in no folder of this tenant"
             )
         if not _is_below_any(location, self.inputs):
@@ -54,7 +54,7 @@ class Access(NamedTuple):
     def check_publish(self, location: Location, uri: str) -> None:
         """OUTPUT_FORBIDDEN unless it is below an output root and not in the workspace."""
         if self._is_in_workspace(location):
-            raise _forbidden(
+            raise forbidden(
                 ErrorCode.OUTPUT_FORBIDDEN, uri, "lies in the workspace, where nothing is published"
             )
         is_in_root = self.tenant is None and self._is_own(location)
@@ -64,7 +64,7 @@ class Access(NamedTuple):
     def check_write(self, location: Location, uri: str) -> None:
         """OUTPUT_FORBIDDEN unless it is in the tenant's own folder of the workspace."""
         if not self._is_own(location):
-            raise _forbidden(
+            raise forbidden(
                 ErrorCode.OUTPUT_FORBIDDEN,
                 uri,
                 "leads out of the tenant's folder of the workspace: LUCIUS_WORKSPACE_ROOT and"
@@ -86,7 +86,7 @@ class Access(NamedTuple):
 
 
 def outside_input_roots(uri: str) -> NonRetryableError:
-    return _forbidden(
+    return forbidden(
         ErrorCode.INPUT_FORBIDDEN,
         uri,
         "leads out of the places that this service may read: its operator sets LUCIUS_INPUT_ROOTS",
@@ -94,7 +94,7 @@ def outside_input_roots(uri: str) -> NonRetryableError:
 
 
 def outside_output_roots(uri: str) -> NonRetryableError:
-    return _forbidden(
+    return forbidden(
         ErrorCode.OUTPUT_FORBIDDEN,
         uri,
         "leads out of the places that this service may publish to: its operator sets"
@@ -114,5 +114,5 @@ def _folded(location: Location) -> Location:
     return tuple(segment.casefold().rstrip(". ") for segment in location)
 
 
-def _forbidden(code: ErrorCode, uri: str, problem: str) -> NonRetryableError:
+def forbidden(code: ErrorCode, uri: str, problem: str) -> NonRetryableError:
     return NonRetryableError(code, f"the uri {shown(uri)!r} {problem}")

@@ -24,6 +24,7 @@ from lucius_contract.errors import ErrorCode
 from lucius_contract.hosts import host_in, host_problem, is_public
 from lucius_sdk.error_model import NonRetryableError, RetryableError, StepError
 from lucius_sdk.replies.targets import proxy_for
+from lucius_sdk.workspace_io.access import forbidden
 from lucius_sdk.workspace_io.streams import CHUNK
 from lucius_sdk.workspace_io.uris import refused, shown, split_uri
 
@@ -218,7 +219,8 @@ class _CheckedNetwork(httpcore.NetworkBackend):
             raise httpcore.ConnectError("the name cannot be resolved") from error
         allowed = found if self._is_allowed is None else list(filter(self._is_allowed, found))
         if found and not allowed:
-            raise refused(
+            raise forbidden(
+                ErrorCode.INPUT_FORBIDDEN,
                 self._uri,
                 "leads to a private address, which LUCIUS_ALLOW_PRIVATE_ADDRESSES=on would allow",
             )
@@ -302,9 +304,12 @@ def _target(uri: str, allow_private: bool) -> _Target:
     host = host_in(uri)
     if host is None:
         raise refused(uri, "names no host that is written in letters, digits, dots and dashes")
+    misspelt = host_problem(host, allow_private=True)
+    if misspelt is not None:
+        raise refused(uri, f"has a host that {misspelt}")
     problem = host_problem(host, allow_private=allow_private)
     if problem is not None:
-        raise refused(uri, f"has a host that {problem}")
+        raise forbidden(ErrorCode.INPUT_FORBIDDEN, uri, f"has a host that {problem}")
     if parts.scheme == "http" and not _is_loopback(host):
         raise refused(uri, "is plain http, which is for this machine alone; use https")
     query = f"?{parts.query}" if parts.query else ""

@@ -13,6 +13,7 @@ from lucius_contract.errors import ErrorCode
 from lucius_orchestrator.ports.webhooks import Webhook
 from lucius_orchestrator.webhooks import WebhookPolicy, WebhookSender
 from lucius_orchestrator.webhooks.sender import WebhookFailed
+from lucius_sdk.error_model import NonRetryableError
 from lucius_sdk.workspace_io.remote import HttpReader
 from tests.bootstrap.planes import OCR, client, plane
 from tests.ledger.backends import Clock
@@ -190,7 +191,7 @@ RESOLVED = [
 def test_a_service_connects_to_no_name_that_resolves_to_a_private_address(address: str) -> None:
     network = Network()
     reader = HttpReader(resolve=Resolver([address]), network=network)
-    with raises(ErrorCode.INPUT_INVALID, "leads to a private address"):
+    with raises(ErrorCode.INPUT_FORBIDDEN, "leads to a private address"):
         reader.open_read("https://files.example/a.pdf")
     assert network.asked == []
 
@@ -200,8 +201,9 @@ def test_a_service_judges_the_spelling_itself(host: str) -> None:
     """Refs also come from the steps before, which no plane has looked at."""
     network = Network()
     reader = HttpReader(resolve=Resolver([PUBLIC]), network=network)
-    with raises(ErrorCode.INPUT_INVALID):
+    with pytest.raises(NonRetryableError) as refusal:
         reader.open_read(f"https://{host}/a.pdf")
+    assert refusal.value.code in (ErrorCode.INPUT_INVALID, ErrorCode.INPUT_FORBIDDEN)
     assert network.asked == []
 
 
@@ -218,7 +220,7 @@ def test_a_name_that_is_bound_anew_after_the_check_leads_a_service_nowhere_else(
     with raises(ErrorCode.STORAGE_UNAVAILABLE):
         reader.open_read("https://files.example/a.pdf")
     assert (network.asked, resolver.asked) == ([PUBLIC], ["files.example"])
-    with raises(ErrorCode.INPUT_INVALID, "private"):
+    with raises(ErrorCode.INPUT_FORBIDDEN, "private"):
         reader.open_read("https://files.example/a.pdf")
     assert network.asked == [PUBLIC]
 
@@ -229,7 +231,7 @@ def test_a_name_that_is_bound_anew_after_the_check_leads_a_service_nowhere_else(
 def test_a_service_reads_nothing_of_its_own_machine(uri: str) -> None:
     """Where the health server is, and the token endpoint of a managed identity."""
     network = Network()
-    with raises(ErrorCode.INPUT_INVALID, "is a private address"):
+    with raises(ErrorCode.INPUT_FORBIDDEN, "is a private address"):
         HttpReader(network=network).open_read(uri)
     assert network.asked == []
 

@@ -418,7 +418,7 @@ def test_the_settings_of_a_service_decide(tmp_path: Path, monkeypatch: pytest.Mo
         closed = of_a_job(open_storages(root))
         opened = of_a_job(open_storages(root, allow_private_addresses=True))
         short = of_a_job(open_storages(root, allow_private_addresses=True, https_max_bytes=3))
-        with raises(ErrorCode.INPUT_INVALID, "private address"):
+        with raises(ErrorCode.INPUT_FORBIDDEN, "private address"):
             Input(closed, uri).read()
         assert server.requests == []
         assert Input(opened, uri).read() == b"document"
@@ -437,7 +437,7 @@ def test_a_name_of_this_machine_is_judged_by_its_address(
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443))]
 
     monkeypatch.setattr(socket, "getaddrinfo", named)
-    with raises(ErrorCode.INPUT_INVALID, "leads to a private address"):
+    with raises(ErrorCode.INPUT_FORBIDDEN, "leads to a private address"):
         Input(of_a_job(open_storages(str(tmp_path))), "https://127.0.0.1.nip.example/").read()
 
 
