@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_NOTHING_FOR_OTHERS = 0o077  # the database of the Temporal server names tenants and jobs
 _LEASH = Path(__file__).with_name("leash.py")
 _STOP_SECONDS = 15.0
 _LOOK_SECONDS = 0.05
@@ -39,7 +38,6 @@ class Leashed:
         """`tell` gets each line of its output; `inherited` are file descriptors that it keeps."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", str(_LEASH), *command),
-            umask=_NOTHING_FOR_OTHERS,
             stdin=PIPE,
             stdout=PIPE,
             stderr=STDOUT,

@@ -14,6 +14,7 @@ from lucius_artifacts.objects.files import places
 from lucius_artifacts.objects.files.incoming import IncomingPart
 from lucius_artifacts.objects.files.layout import Layout
 from lucius_orchestrator.bootstrap.checks import diagnose
+from lucius_orchestrator.bootstrap.leashed import Leashed
 from lucius_orchestrator.settings import load_settings
 from lucius_outbox.sqlite import migrate
 from lucius_outbox.sqlite.journal import create_private
@@ -79,6 +80,15 @@ async def test_an_outbox_is_closed(folder: Path) -> None:
 
 def test_an_emulator_alone_keeps_its_messages_to_itself(folder: Path) -> None:
     Journal(folder / "bus").close()
+    assert open_to_others(folder) == []
+
+
+async def test_a_program_that_a_process_starts_keeps_its_files_to_itself(folder: Path) -> None:
+    """As the Temporal server is started, in a loop that knows no umask of its own."""
+    path = folder / "temporal.db"
+    program = await Leashed.start(["/bin/sh", "-c", f": > {path}"], {}, lambda _: None)
+    assert await program.wait() == 0
+    assert path.exists()
     assert open_to_others(folder) == []
 
 
