@@ -188,7 +188,11 @@ def test_the_api_alone_is_a_role(shell: Shell, tmp_path: Path) -> None:
 def test_a_key_opens_a_server_that_wants_one(shell: Shell, tmp_path: Path) -> None:
     shell.export(LUCIUS_DATA_DIR=str(tmp_path / "data"))
     key = shell("keys", "create", "--name", "ci", "--tenant", "acme", "--role", "submit").out
-    with running(tmp_path, "up", "--port", "0", "--data", "data", LUCIUS_AUTH="on") as plane:
+    (tmp_path / "defaults.yaml").write_text(
+        "input_places: [az://inbox/]\noutput_places: [az://outbox/]\n"
+    )
+    given = {"LUCIUS_AUTH": "on", "LUCIUS_PROTOCOLS_DIR": str(tmp_path)}
+    with running(tmp_path, "up", "--port", "0", "--data", "data", **given) as plane:
         shell.export(LUCIUS_URL=plane.url)
         assert "set LUCIUS_API_KEY" in shell("jobs", "list").err
         shell.export(LUCIUS_API_KEY=key)
