@@ -4,6 +4,7 @@ Exit codes: 0 fine, 1 the thing asked about failed, 2 usage, 3 the environment f
 adds 5, incomplete.
 """
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -82,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments)
     except KeyboardInterrupt:
+        if arguments is None:  # it ends already; another Ctrl-C would only show where it was
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
         failure = explained(error)

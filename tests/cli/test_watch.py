@@ -20,7 +20,7 @@ from lucius_cli.server_events import ServerEvent, server_events
 from lucius_cli.watching import Retry, follow
 from tests.cli.double import Answer, Double, events, problem
 from tests.cli.shell import Shell
-from tests.runner.deadlines import PROCESS_DEADLINE
+from tests.runner.deadlines import PROCESS_DEADLINE, seconds
 
 PATH, STREAM = "/v1/jobs/job_1", "/v1/jobs/job_1/stream"
 STEPS = [
@@ -272,5 +272,5 @@ def interrupt(process: "subprocess.Popen[str]") -> None:
     while time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1)
+            process.wait(timeout=seconds(5))
             return
