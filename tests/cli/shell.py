@@ -3,11 +3,16 @@
 import io
 import json
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from lucius_cli.main import main
+
+LUCIUS = str(Path(sys.executable).with_name("lucius"))
+"""What a person types. `python -m lucius_cli` may end by the signal of an interrupt, whatever its
+exit code is: Python remembers one that came while a string was executed, as for a dataclass."""
 
 
 class Run(NamedTuple):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from tests.artifacts.client.gate import Asked
 from tests.artifacts.client.quick import pattern
 from tests.artifacts.client.server import KEY, TENANT, Server, running_server
-from tests.cli.shell import Shell
+from tests.cli.shell import LUCIUS, Shell
 
 pytestmark = pytest.mark.check
 
@@ -55,7 +54,7 @@ class Put:
         server.gate.hold(self._passes)
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("LUCIUS_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lucius_cli", *self.words],
+            [LUCIUS, *self.words],
             env={**inherited, **self.environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -3,13 +3,12 @@
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from contract_tests.reports.json_report import json_text
-from tests.cli.shell import Shell
+from tests.cli.shell import LUCIUS, Shell
 from tests.conform.reports.samples import failed, report
 from tests.runner.deadlines import PROCESS_DEADLINE
 
@@ -103,7 +102,7 @@ def test_a_report_that_was_changed_by_hand_is_refused(shell: Shell) -> None:
 @pytest.mark.check
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_the_service_under_test_too(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "lucius_cli", "conform", "debug", REFERENCE, "LC-24"]
+    command = [LUCIUS, "conform", "debug", REFERENCE, "LC-24"]
     process = subprocess.Popen(
         [*command, "--keep", str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT, text=True
     )

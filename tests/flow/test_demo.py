@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from lucius_cli.demo import places as demo_places
 from lucius_cli.demo.places import require_packages
 from lucius_cli.failures import EnvironmentFailed
+from tests.cli.shell import LUCIUS
 from tests.runner.deadlines import seconds, time_limit
 
 DEADLINE = seconds(240)
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.check, time_limit(300)]
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "lucius_cli", "demo", *options],
+        [LUCIUS, "demo", *options],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         stdout=subprocess.PIPE,
