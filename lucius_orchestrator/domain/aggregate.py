@@ -65,6 +65,8 @@ class Attempt(NamedTuple):
     error_message: str | None = None
     result_digest: str | None = None
     ignored_replies: int = 0
+    unanswered: bool = False
+    """It ended while nothing was heard from the service at all; it does not count as a try."""
 
 
 # The rows below have no __slots__: `evolve` copies a __dict__ in a microsecond, where building a
@@ -106,6 +108,11 @@ class Step:
     @property
     def in_flight(self) -> bool:
         return self.state in IN_FLIGHT_STEP_STATES
+
+    @property
+    def unanswered(self) -> int:
+        """Return how many attempts ended while the service was absent."""
+        return sum(attempt.unanswered for attempt in self.attempts)
 
     @property
     def stale_at(self) -> datetime:

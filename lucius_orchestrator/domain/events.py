@@ -100,7 +100,9 @@ class AttemptTimer(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class AckTimedOut(AttemptTimer):
-    pass
+    """`absent`: nothing at all was heard from the service since the directive was sent."""
+
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

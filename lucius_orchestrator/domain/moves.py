@@ -17,12 +17,14 @@ from lucius_orchestrator.domain.events import ResultReceived
 
 
 class AttemptFailure(NamedTuple):
-    """How an attempt failed: by what, with which error, by which RESULT if by one."""
+    """How an attempt failed: by what, with which error, by which RESULT if by one. `unanswered`:
+    the service was absent, so that the attempt does not count."""
 
     trigger: StepTrigger
     code: str
     message: str
     digest: str | None = None
+    unanswered: bool = False
 
 
 def start(draft: Draft, step: Step, trigger: StepTrigger) -> None:
@@ -69,6 +71,7 @@ def acknowledge(draft: Draft, step: Step, *, implied: bool) -> None:
         ended_by=None,
         error_code=None,
         error_message=None,
+        unanswered=False,
     )
     if draft.job_state is JobState.DISPATCHING:
         draft.move_job(JobTrigger.ACKNOWLEDGED, JobState.IN_PROGRESS, implied=implied)
@@ -107,14 +110,21 @@ def succeed(draft: Draft, step: Step, result: ResultReceived) -> None:
 def fail_attempt(
     draft: Draft, step: Step, failure: AttemptFailure, *, worth_retrying: bool = True
 ) -> None:
-    """The attempt failed; another follows if the job goes on, attempts are left and it may help."""
+    """The attempt failed; another follows if the job goes on, attempts are left and it may help.
+
+    An unanswered attempt is always followed by another, until the SLA; the waits between them grow
+    as those between failures do, while the directive on the bus still takes its ACK."""
+    unanswered = _unanswered(draft, step)
+    tries = step.attempt_no - unanswered
+    is_last = not worth_retrying or tries >= step.policy.max_attempts
     if draft.job_state is JobState.CANCELLING:
         cancel_step(draft, step, failure)
-    elif not worth_retrying or step.attempt_no >= step.policy.max_attempts:
+    elif is_last and not failure.unanswered:
         fail_for_good(draft, step, failure)
     else:
         changes = _fail_step(draft, step, StepState.FAILED_RETRY, failure)
-        wait = delay_after(step.attempt_no, step.policy.backoff, draft.fresh.jitter)
+        failures = 1 + unanswered if failure.unanswered else tries
+        wait = delay_after(failures, step.policy.backoff, draft.fresh.jitter)
         changes["next_attempt_at"] = draft.now + wait
         if draft.job_state is JobState.PAUSING:
             draft.move_job(JobTrigger.NOTHING_IN_FLIGHT, JobState.PAUSED)
@@ -154,6 +164,12 @@ def end_job(
             _end_step(draft, step, StepState.CANCELLED, StepTrigger.JOB_ENDED)
 
 
+def _unanswered(draft: Draft, step: Step) -> int:
+    """A late reply may have revived the attempt in this very decision."""
+    attempts = draft.changes_of(step).get("attempts", step.attempts)
+    return sum(attempt.unanswered for attempt in attempts)
+
+
 def _advance(draft: Draft, following: Step) -> None:
     draft.job_changes["current_step_id"] = following.step_id
     draft.job_changes["current_step_index"] = following.step_index
@@ -178,7 +194,7 @@ def _end_step(
 
 
 def _fail_step(draft: Draft, step: Step, target: StepState, failure: AttemptFailure) -> StepChanges:
-    trigger, code, message, digest = failure
+    trigger, code, message, digest, unanswered = failure
     changes = _end_step(draft, step, target, trigger, code)
     changes["last_error_code"] = code
     changes["last_error_message"] = message
@@ -192,6 +208,7 @@ def _fail_step(draft: Draft, step: Step, target: StepState, failure: AttemptFail
             error_code=code,
             error_message=message,
             result_digest=digest,
+            unanswered=unanswered,
         )
     return changes
 

@@ -73,6 +73,13 @@ _SLA = AttemptFailure(
     StepTrigger.SLA_EXCEEDED, ErrorCode.SLA_EXCEEDED, "the job did not end within its SLA"
 )
 
+_UNANSWERED = AttemptFailure(
+    StepTrigger.ACK_TIMEOUT,
+    ErrorCode.ACK_TIMEOUT,
+    "no ACK came in time, and nothing else was heard from the service",
+    unanswered=True,
+)
+
 
 class _AttemptOver(NamedTuple):
     """In which state a deadline ends the attempt, which deadline it is, and how it ends."""
@@ -113,7 +120,8 @@ def on_attempt_over(draft: Draft, event: AckTimedOut | LeaseExpired | CeilingRea
     step, over = draft.aggregate.active, _ATTEMPT_OVER[type(event)]
     if step.state is not over.state or not _due(draft, event, over.deadline(step)):
         return NOTHING
-    fail_attempt(draft, step, over.failure)
+    absent = isinstance(event, AckTimedOut) and event.absent
+    fail_attempt(draft, step, _UNANSWERED if absent else over.failure)
     return draft.decided()
 
 

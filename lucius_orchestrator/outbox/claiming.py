@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lucius_bus.waiting import until_set
 from lucius_contract.routing import LANES
-from lucius_orchestrator.domain.decision import OutboxKind
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.ports.ledger import ALL_LANES, Claim, LedgerError
 
@@ -76,7 +76,7 @@ class ClaimLoop:
         self._lanes = frozenset[int]() if leads else frozenset(ALL_LANES)
         self._lead_at = datetime.min.replace(tzinfo=UTC)
 
-    def wants(self) -> bool:
+    def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - of any queue
         """As an adopter: no more than can be under way before a lease is over."""
         room = self._settings.batch_size * self._settings.concurrency
         return not self._stopping.is_set() and len(self._adopted) < room

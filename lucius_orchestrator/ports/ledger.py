@@ -21,7 +21,7 @@ Errors, by what the caller should do:
 No other exception leaves an adapter. Every verb answers only when what it says is durable.
 """
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -215,6 +215,54 @@ class Claim(NamedTuple):
     stored: Stored | None = None
 
 
+class Queue(NamedTuple):
+    """Directives of one tenant that wait for one service, in one mode. They leave it in the order
+    in which they became due."""
+
+    service: str
+    mode: Mode
+    tenant_id: str
+
+
+class Turns(Protocol):
+    """Decides which queues are served next. A ledger asks it while it looks for directives; the
+    answers cost no I/O."""
+
+    def room(self, service: str) -> int:
+        """Return how many more directives of the service may be claimed now."""
+
+    def last(self, service: str, mode: Mode) -> Queue | None:
+        """Return the queue that was served last: the list of queues begins behind it. None: at
+        the first."""
+
+    def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        """Return how many directives to claim from each of the waiting queues, which come mode by
+        mode, in the ledger's order of tenants, and begin again at the first behind the last one.
+        The sum is at most `room`."""
+
+
+class TrafficReport(NamedTuple):
+    """What one process has seen of services lately, for the other processes of the deployment.
+    `document` is text of at most `REPORT_LIMIT` characters that only the engine reads."""
+
+    process_id: str
+    at: datetime
+    document: str
+
+
+REPORT_LIMIT = 24_000
+
+
+class Backlog(NamedTuple):
+    """Directives of one service in one lane that are not published yet. `oldest` is when the one
+    that has waited longest was committed."""
+
+    service: str
+    lane: int
+    count: int
+    oldest: datetime
+
+
 class DirectiveStatus(NamedTuple):
     """`claimable`: PENDING, due, and under no live claim."""
 
@@ -242,8 +290,8 @@ class Repair(NamedTuple):
 class Adopter(Protocol):
     """A dispatcher that takes OUTBOX rows as they are committed."""
 
-    def wants(self) -> bool:
-        """Whether it has room for more."""
+    def wants(self, row: OutboxRow) -> bool:
+        """Return whether it has room for this row."""
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Rows that this process has committed, claimed at birth, now that they are durable."""
@@ -329,6 +377,19 @@ class Ledger(Protocol):
         No two claims hold a row at once; a lease is measured by the ledger's own clock. `lanes` are
         those that `lead` gave; a ledger that gives all need not look at them."""
 
+    async def claim_in_turn(
+        self, turns: Turns, lease: timedelta, lanes: Collection[int] = ALL_LANES
+    ) -> list[Claim]:
+        """Claim DIRECTIVE rows that are due, for the lease, as `turns` allots them to queues.
+
+        Rows whose claim has lapsed are claimed first, whatever the room: their directives may be
+        out already. Then every service with PENDING directives is asked for its `room`; where
+        there is some, up to as many queues of each mode are listed behind the `last` one and handed
+        to `allot`. A queue gives its oldest due rows, perhaps fewer than were allotted. Costs
+        O(services + rows claimed), however many rows wait. `lanes` as in `claim`; rows of an older
+        release that names no queue belong to the service "".
+        """
+
     async def take(
         self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
     ) -> Claim | None:
@@ -360,6 +421,20 @@ class Ledger(Protocol):
     async def backlog(self) -> dict[int, int]:
         """How many directives of each lane are not published yet, INVOCATIONs among them; lanes
         without any are left out."""
+
+    async def backlogs(self) -> list[Backlog]:
+        """Return the DIRECTIVE rows that are not published yet, by service and lane. Costs
+        O(backlog): for gauges, not for decisions on one job."""
+
+    async def publish_report(self, report: TrafficReport) -> None:
+        """Replace the report of this process."""
+
+    async def reports(self, since: datetime) -> list[TrafficReport]:
+        """Return the reports that were published at or after the moment, one per process. `prune`
+        removes those that are older than its own moment."""
+
+    async def withdraw_report(self, process_id: str) -> None:
+        """Remove the report of a process that stops. Idempotent."""
 
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         """Dead letters, newest `first_at` first."""

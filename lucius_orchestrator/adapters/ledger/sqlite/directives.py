@@ -91,7 +91,7 @@ class SqliteDirectives:
         claims, are_waiting = list[Claim](), False
         for row in rows:
             adoption, message = self._adoptions.get(row.kind), self._message(row)
-            if adoption is None or not adoption.adopter.wants():
+            if adoption is None or not adoption.adopter.wants(row):
                 enqueue_all(transaction, [message])
                 are_waiting |= message.namespace in LOOKED_FOR
                 continue

@@ -148,7 +148,7 @@ class Directives:
         births = []
         for row in decision.outbox:
             adoption = self._adoptions.get(row.kind)
-            is_wanted = adoption is not None and adoption.adopter.wants()
+            is_wanted = adoption is not None and adoption.adopter.wants(row)
             until = self._clock() + adoption.lease if adoption and is_wanted else None
             births.append(Birth(row, intent.pending(row, lane, until)))
         return births
