@@ -71,12 +71,15 @@ class ReplyReceived(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class AckReceived(ReplyReceived):
-    pass
+    """`capacity`: the instance that sent it, and on how many directives it works at once."""
+
+    capacity: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReceived(ReplyReceived):
     progress: JsonObject | None = None
+    capacity: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from lucius_orchestrator.engine.mailboxes import Letter, Mailboxes
 from lucius_orchestrator.engine.recent import RecentJobs
 from lucius_orchestrator.engine.requests import JobRequest, Redrive
 from lucius_orchestrator.engine.telemetry import Telemetry
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.ports.inputs import Inputs
 from lucius_orchestrator.ports.ledger import (
     Claim,
@@ -105,10 +106,12 @@ class LedgerEngine:
         telemetry: Telemetry | None = None,
         settings: EngineSettings | None = None,
         inputs: Inputs | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         self.ledger = ledger
         self.world = world
         self.telemetry = telemetry or Telemetry()
+        self.traffic = traffic or Traffic(world.clock)
         self.inputs = inputs
         """None: nothing is held for jobs."""
         self.dispatches = False
@@ -252,6 +255,7 @@ class LedgerEngine:
             for event, decision in zip(events, decisions, strict=True):
                 if decision.writes:
                     self.telemetry.committed(type(event).__name__, decision, stored.aggregate)
+                    self.traffic.committed(event, decision, stored.aggregate)
         self.remember(stored)
         left = iter(decisions)
         return [Applied(list(islice(left, len(letter.events))), stored) for letter in letters]

@@ -102,6 +102,12 @@ EVENTS: tuple[EventInfo, ...] = (
         "Temporal could not be told something; it is told again.",
     ),
     EventInfo(
+        "traffic.unreported",
+        "WARNING",
+        ("error",),
+        "What this process has seen of services could not be exchanged with the others.",
+    ),
+    EventInfo(
         "ledger.repaired",
         "WARNING",
         ("index_name", "key", "before", "after"),
@@ -181,6 +187,9 @@ class Telemetry:
         self._tell(
             logging.ERROR, "sweeper.failed", sweeper=sweeper, jobId=job_id, error=_text(error)
         )
+
+    def reports_failed(self, error: Exception) -> None:
+        self._tell(logging.WARNING, "traffic.unreported", error=_text(error))
 
     def workflow_started(self, *, restarts: bool) -> None:
         self._metrics.increment(WORKFLOWS_STARTED, 1, restart=str(restarts).lower())

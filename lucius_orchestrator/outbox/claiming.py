@@ -76,7 +76,7 @@ class ClaimLoop:
         self._lanes = frozenset[int]() if leads else frozenset(ALL_LANES)
         self._lead_at = datetime.min.replace(tzinfo=UTC)
 
-    def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - of any queue
+    def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - a dispatcher looks at it
         """As an adopter: no more than can be under way before a lease is over."""
         room = self._settings.batch_size * self._settings.concurrency
         return not self._stopping.is_set() and len(self._adopted) < room
@@ -150,7 +150,7 @@ class ClaimLoop:
         now, or delivered: it is looked for again."""
         now = self._engine.world.clock()
         while self._adopted and self._adopted[0].until < now:
-            self._adopted.popleft()
+            self._lost(self._adopted.popleft().claim)
             self._is_asked_to_look = True
         return bool(self._adopted)
 
@@ -161,8 +161,18 @@ class ClaimLoop:
         if not is_due and not self._is_asked_to_look:
             return []
         claims = await self._claim()
-        self._is_asked_to_look |= len(claims) == self._settings.batch_size
+        self._is_asked_to_look |= self._may_be_more(claims)
         return claims
+
+    def _may_be_more(self, claims: Sequence[Claim]) -> bool:
+        return len(claims) == self._settings.batch_size
+
+    def _lost(self, claim: Claim) -> None:
+        """An adopted row waited for room until its claim lapsed."""
+
+    async def _fetch(self, lanes: frozenset[int]) -> list[Claim]:
+        size, lease = self._settings.batch_size, self._settings.lease
+        return await self._engine.ledger.claim(self._kind, size, lease, lanes)
 
     async def _claim(self) -> list[Claim]:
         settings, loop = self._settings, asyncio.get_running_loop()
@@ -173,8 +183,7 @@ class ClaimLoop:
             lanes = await self._led_lanes()
             if not lanes:
                 return []
-            size, lease = settings.batch_size, settings.lease
-            return await self._engine.ledger.claim(self._kind, size, lease, lanes)
+            return await self._fetch(lanes)
         except LedgerError as error:
             self._engine.telemetry.dispatch_failed("claim", 0, error)
             return []

@@ -1,30 +1,45 @@
-"""Publishes directives that were committed."""
+"""Publishes directives that were committed, as many as their services are about to pick up."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from lucius_bus.port import Bus
-from lucius_orchestrator.domain.decision import OutboxKind
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.outbox.claiming import ClaimLoop, ClaimSettings
-from lucius_orchestrator.outbox.publishing import ArtifactToken, DirectivePublisher, ReplyAddress
+from lucius_orchestrator.outbox.publishing import (
+    ArtifactToken,
+    DirectivePublisher,
+    ReplyAddress,
+    row_of,
+)
+from lucius_orchestrator.outbox.turns import FairTurns, Weight, same_weight
+from lucius_orchestrator.ports.ledger import Claim
 
 
 @dataclass(frozen=True, slots=True)
 class DispatcherSettings(ClaimSettings):
     """A publish ends before the lease does, so that no other dispatcher publishes the same beside
-    it."""
+    it. `burst_share` is what BURST gets of the room of a service while DEFAULT waits."""
 
     publish_timeout: timedelta = timedelta(seconds=20)
+    burst_share: float = 0.5
 
     def __post_init__(self) -> None:
         ClaimSettings.__post_init__(self)
         if not timedelta(0) < self.publish_timeout < self.lease:
             raise ValueError("publish_timeout must be above zero and below the lease")
+        if not 0 < self.burst_share <= 1:
+            raise ValueError("burst_share must be above 0 and at most 1")
 
 
 class Dispatcher(ClaimLoop):
-    """Runs by `run()` until `stop()`, which returns when all that was claimed is settled."""
+    """Runs by `run()` until `stop()`, which returns when all that was claimed is settled.
+
+    A directive is published at once if its service has room and none waits before it; otherwise it
+    stays PENDING until it is its tenant's turn."""
 
     def __init__(
         self,
@@ -33,9 +48,69 @@ class Dispatcher(ClaimLoop):
         settings: DispatcherSettings | None = None,
         reply_address: ReplyAddress | None = None,
         artifact_token: ArtifactToken | None = None,
+        weight: Weight = same_weight,
     ) -> None:
         settings = settings or DispatcherSettings()
-        publisher = DirectivePublisher(
+        self._publisher = DirectivePublisher(
             engine, bus, settings.publish_timeout, reply_address, artifact_token
         )
-        super().__init__(engine, OutboxKind.DIRECTIVE, publisher.deliver, settings, leads=True)
+        super().__init__(engine, OutboxKind.DIRECTIVE, self._publish, settings, leads=True)
+        self._traffic = engine.traffic
+        self._turns = FairTurns(self._traffic, settings.batch_size, weight, settings.burst_share)
+        self._promised = Counter[str]()
+        """Rows that were asked for and have not come: their commits are under way."""
+
+    async def run(self) -> None:
+        self._traffic.on_room = self.wake
+        try:
+            await super().run()
+        finally:
+            self._traffic.on_room = None
+
+    def wants(self, row: OutboxRow) -> bool:
+        """Only what can go out at once: a row that waits here would jump the queue."""
+        service = _directive(row).service
+        room = self._traffic.room(service) - self._promised[service]
+        if room <= 0 or self._traffic.has_backlog(service) or not super().wants(row):
+            self._traffic.set_backlog(service, waits=True)
+            return False
+        self._promised[service] += 1
+        return True
+
+    def take(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            service = row_of(claim).service
+            self._promised[service] = max(self._promised[service] - 1, 0)
+        self._count(claims)
+        super().take(claims)
+
+    async def _fetch(self, lanes: frozenset[int]) -> list[Claim]:
+        self._promised.clear()  # of commits that failed nothing comes
+        claims = await self._engine.ledger.claim_in_turn(self._turns, self._settings.lease, lanes)
+        self._turns.settle(claims)
+        self._count(claims)
+        return claims
+
+    def _may_be_more(self, claims: Sequence[Claim]) -> bool:
+        has_room = self._traffic.room_or_probe
+        return bool(claims) and any(map(has_room, self._traffic.with_backlog()))
+
+    def _lost(self, claim: Claim) -> None:
+        self._traffic.unpublished(claim.job_id, row_of(claim).step_id)
+
+    def _count(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            row = row_of(claim)
+            self._traffic.claimed(claim.job_id, row.step_id, row.service, row.body["lane"])
+
+    async def _publish(self, claims: Sequence[Claim]) -> None:
+        try:
+            await self._publisher.deliver(claims)
+        finally:
+            for claim in claims:
+                self._traffic.unpublished(claim.job_id, row_of(claim).step_id)
+
+
+def _directive(row: OutboxRow) -> DirectiveRow:
+    assert isinstance(row, DirectiveRow), "directives alone are published"
+    return row

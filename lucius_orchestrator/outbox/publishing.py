@@ -72,7 +72,7 @@ class DirectivePublisher:
         lanes: dict[str, list[_Ready]] = {}
         for ready in prepared:
             if ready is not None:
-                lanes.setdefault(_row(ready.claim).topic, []).append(ready)
+                lanes.setdefault(row_of(ready.claim).topic, []).append(ready)
         await asyncio.gather(*(self._publish(topic, batch) for topic, batch in lanes.items()))
 
     def _quickly_prepared(self, claim: Claim) -> _Ready | None:
@@ -86,7 +86,7 @@ class DirectivePublisher:
         stored = self._engine.recall(claim.job_id)
         if stored is None or stored.version != claim.version:
             return None
-        step = _wanted(stored, _row(claim))
+        step = _wanted(stored, row_of(claim))
         if step is None or self._is_late(step):
             return None
         message = self._message(claim, step)
@@ -97,9 +97,9 @@ class DirectivePublisher:
         try:
             return await self._prepare(claim)
         except (LedgerError, ContractError) as error:
-            self._engine.telemetry.dispatch_failed(_row(claim).topic, 1, error)
+            self._engine.telemetry.dispatch_failed(row_of(claim).topic, 1, error)
         except Exception as error:
-            await self._postpone(_row(claim).topic, [claim], error)
+            await self._postpone(row_of(claim).topic, [claim], error)
         return None
 
     async def _prepare(self, claim: Claim) -> _Ready | None:
@@ -109,7 +109,7 @@ class DirectivePublisher:
             await self._engine.ledger.discard([claim])
             return None
         stored = await self._with_a_whole_lease(stored, claim)
-        step = _wanted(stored, _row(claim))
+        step = _wanted(stored, row_of(claim))
         if step is None:
             await self._end_unwanted(stored, claim)
             return None
@@ -120,7 +120,7 @@ class DirectivePublisher:
         return _Ready(claim, message)
 
     async def _end_unwanted(self, stored: Stored, claim: Claim) -> None:
-        row = _row(claim)
+        row = row_of(claim)
         step = stored.aggregate.step(row.step_id)
         attempt = step.attempt(row.attempt_no) if step else None
         is_out = attempt is not None and (attempt.sent_at or attempt.acknowledged_at)
@@ -128,10 +128,10 @@ class DirectivePublisher:
         await self._engine.apply(claim.job_id, event(*_identity(row)), claim)
 
     async def _with_a_whole_lease(self, stored: Stored, claim: Claim) -> Stored:
-        step = _wanted(stored, _row(claim))
+        step = _wanted(stored, row_of(claim))
         if step is None or not self._is_late(step):
             return stored
-        event = PublishDelayed(*_identity(_row(claim)))
+        event = PublishDelayed(*_identity(row_of(claim)))
         return (await self._engine.apply(claim.job_id, event))[1]
 
     def _is_late(self, step: Step) -> bool:
@@ -140,7 +140,7 @@ class DirectivePublisher:
         return ends is not None and now + policy.ack_timeout + policy.lease > ends
 
     def _message(self, claim: Claim, step: Step) -> BusMessage:
-        row = _row(claim)
+        row = row_of(claim)
         body = row.body
         if step.lease_expires_at is not None and step.lease_expires_at != row.expires_at:
             body = {**body, "lease_expires_at": on_the_wire(step.lease_expires_at)}
@@ -168,7 +168,7 @@ class DirectivePublisher:
             else:
                 away.append(ready.claim)
         if away:
-            await self._postpone(topic, away, failed[_row(away[0]).message_id])
+            await self._postpone(topic, away, failed[row_of(away[0]).message_id])
         await asyncio.gather(*sent)
 
     async def _unpublished(self, topic: str, messages: Sequence[BusMessage]) -> dict[str, BusError]:
@@ -188,7 +188,7 @@ class DirectivePublisher:
             self._engine.telemetry.dispatch_failed(topic, len(claims), failure)
 
     async def _sent(self, claim: Claim) -> None:
-        row = _row(claim)
+        row = row_of(claim)
         try:
             await self._engine.apply(claim.job_id, OutboxSent(*_identity(row)), claim)
         except (LedgerError, ContractError) as error:
@@ -200,10 +200,10 @@ class DirectivePublisher:
         try:
             await self._fail(claim, ErrorCode.DISPATCH_FAILED, message)
         except (LedgerError, ContractError) as error:
-            self._engine.telemetry.dispatch_failed(_row(claim).topic, 1, error)
+            self._engine.telemetry.dispatch_failed(row_of(claim).topic, 1, error)
 
     async def _fail(self, claim: Claim, code: ErrorCode, message: str) -> None:
-        event = OutboxFailed(*_identity(_row(claim)), code=code, message=message)
+        event = OutboxFailed(*_identity(row_of(claim)), code=code, message=message)
         await self._engine.apply(claim.job_id, event, claim)
 
 
@@ -225,6 +225,6 @@ def _names_artifact(row: DirectiveRow) -> bool:
     return urlsplit(uri).scheme == ARTIFACT
 
 
-def _row(claim: Claim) -> DirectiveRow:
+def row_of(claim: Claim) -> DirectiveRow:
     assert isinstance(claim.row, DirectiveRow), "directives alone are published"
     return claim.row

@@ -259,7 +259,7 @@ class Backlog(NamedTuple):
 
     service: str
     lane: int
-    count: int
+    waiting: int
     oldest: datetime
 
 

@@ -1,0 +1,583 @@
+"""What this process knows of the directives that are with services, and of the services themselves.
+
+Every commit of the engine passes through `committed`; a dispatcher adds what it claims. From both
+follow the window of each service (see `domain.window`) and the signs of life that tell an absent
+service from a slow one. Processes tell each other through reports in the ledger
+(`engine.traffic_reports`): a reply may be taken by another process than the one that dispatches.
+
+Nothing here is needed for correctness: after a crash it is built again from the ledger, and until
+then the window may be exceeded.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import blake2b
+from typing import NamedTuple
+
+from lucius_contract import timeouts
+from lucius_contract.states import StepState
+from lucius_contract.transitions import StepTrigger
+from lucius_orchestrator.domain import window as windows
+from lucius_orchestrator.domain.aggregate import Aggregate, Step
+from lucius_orchestrator.domain.decision import Decision
+from lucius_orchestrator.domain.events import (
+    AckReceived,
+    AckTimedOut,
+    Event,
+    HeartbeatReceived,
+    ReplyReceived,
+)
+from lucius_orchestrator.domain.window import Limits, Probes, Signals, Window
+
+INSTANCE_LIFE = timedelta(minutes=10)
+"""An instance that nothing was heard from for so long is not counted any more. Longer than the
+pause between two heartbeats by default."""
+
+_RATE_SPAN = 10.0
+_CHECK_WORKING = timedelta(minutes=1)
+_CHECK_LATE = timedelta(seconds=5)
+
+CLAIMED, UNACKNOWLEDGED, LAPSED, WORKING = range(4)
+"""Where a directive is: claimed by a dispatcher; published; published, its ACK timeout over and its
+attempt still open to a late ACK; acknowledged."""
+
+Key = tuple[str, str]
+"""A job and one of its steps: of its attempts only the current one is with a service."""
+
+
+class Presence(StrEnum):
+    UNKNOWN = "UNKNOWN"
+    """Nothing was heard from it yet, and nothing was asked of it in vain."""
+    PRESENT = "PRESENT"
+    ABSENT = "ABSENT"
+    """A directive was not acknowledged in time and nothing was heard since it was sent."""
+
+
+class Instance(NamedTuple):
+    """What an instance of a service states, and when it did last."""
+
+    slots: int
+    heard_at: datetime
+
+
+class Seen(NamedTuple):
+    """What one process has seen of a service."""
+
+    heard_at: datetime | None = None
+    unacknowledged: int = 0
+    working: int = 0
+    rate: float = 0.0
+    window: float | None = None
+    """None: the process does not dispatch to it."""
+    absent: bool = False
+    has_backlog: bool = False
+    instances: Mapping[str, Instance] = {}
+
+
+class Move(NamedTuple):
+    """A directive of which another process may keep account has moved. `state` is where it is now;
+    None: with the service no more."""
+
+    digest: str
+    state: int | None
+    at: datetime
+
+
+class ServiceTraffic(NamedTuple):
+    """A service as all processes together see it."""
+
+    service: str
+    presence: Presence
+    heard_at: datetime | None
+    unacknowledged: int
+    working: int
+    window: float
+    capacity: int | None
+    instances: int
+    rate: float
+    has_backlog: bool
+
+
+@dataclass(slots=True)
+class _Entry:
+    service: "_Service"
+    state: int
+    lane: int
+    sent_at: datetime
+    check_at: datetime
+    is_probe: bool = False
+    digest: str | None = None
+
+
+@dataclass(slots=True)
+class _Service:
+    name: str
+    window: Window
+    counts: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
+    lanes: Counter[int] = field(default_factory=Counter)
+    ack_timeout: timedelta = timeouts.ACK_TIMEOUT
+    heard_at: datetime | None = None
+    picked_up_at: datetime | None = None
+    waits_since: datetime | None = None
+    idle_since: datetime | None = None
+    is_absent: bool = False
+    has_backlog: bool = False
+    instances: dict[str, Instance] = field(default_factory=dict)
+    shown_capacity: int | None = None
+    probes: Probes = field(default_factory=Probes)
+    remote: Seen = field(default_factory=Seen)
+    finished: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Where the current span began, how many were finished in it, and in the one before."""
+
+    @property
+    def unacknowledged(self) -> int:
+        claimed, unacknowledged, lapsed, _ = self.counts
+        return claimed + unacknowledged + lapsed
+
+    def capacity(self) -> int | None:
+        """Return what the instances state in all, else what the service showed."""
+        stated = (
+            self.instances | dict(self.remote.instances)
+            if self.remote.instances
+            else (self.instances)
+        )
+        if stated:
+            return sum(instance.slots for instance in stated.values())
+        return self.shown_capacity
+
+    def rate(self, now: float) -> float:
+        began, count, before = self.finished
+        if now - began >= 2 * _RATE_SPAN:
+            return 0.0
+        if now - began >= _RATE_SPAN:
+            began, count, before = began + _RATE_SPAN, 0.0, count
+        left = 1.0 - (now - began) / _RATE_SPAN
+        return (count + before * left) / _RATE_SPAN
+
+    def count_finished(self, now: float) -> None:
+        began, count, _ = self.finished
+        if now - began < _RATE_SPAN:
+            self.finished[1] = count + 1.0
+        elif now - began < 2 * _RATE_SPAN:
+            self.finished = [began + _RATE_SPAN, 1.0, count]
+        else:
+            self.finished = [now, 1.0, 0.0]
+
+
+class Traffic:
+    """`limits` bound the window of each service; `lane_limit` is how many directives of a service
+    may be unacknowledged in one lane."""
+
+    def __init__(
+        self,
+        clock: Callable[[], datetime],
+        limits: Limits | None = None,
+        lane_limit: int | None = None,
+    ) -> None:
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._lane_limit = lane_limit or self._limits.most
+        self._services: dict[str, _Service] = {}
+        self._entries: dict[Key, _Entry] = {}
+        self.moves: list[Move] = []
+        """Of directives that another process dispatched; whoever reports takes them."""
+        self.is_shared = False
+        """Whether other processes are there, to which moves matter."""
+        self.dispatchers, self.rank = 1, 0
+        self.on_room: Callable[[], None] | None = None
+        """Called when a service with a backlog has room again."""
+
+    # What happens.
+
+    def claimed(self, job_id: str, step_id: str, service: str, lane: int) -> None:
+        """A dispatcher is about to publish this directive."""
+        now = self._clock()
+        found = self._service(service)
+        self._let_go((job_id, step_id))
+        is_probe = self._room(found, now) <= 0
+        if is_probe:
+            found.probes = found.probes._replace(last_at=now)
+        entry = _Entry(found, CLAIMED, lane, now, now + timeouts.RECOVERY_GRACE, is_probe)
+        self._entries[job_id, step_id] = entry
+        found.counts[CLAIMED] += 1
+        found.lanes[lane] += 1
+        found.idle_since = None
+
+    def unpublished(self, job_id: str, step_id: str) -> None:
+        """The dispatcher is done with a directive; if it was not published, it is not with the
+        service."""
+        entry = self._entries.get((job_id, step_id))
+        if entry is not None and entry.state == CLAIMED:
+            self._let_go((job_id, step_id))
+
+    def committed(self, event: Event, decision: Decision, aggregate: Aggregate) -> None:
+        """Take account of a commit; `aggregate` is the job after it."""
+        for index, changes in decision.steps.items():
+            step = aggregate.steps[index]
+            if isinstance(event, ReplyReceived) and step.step_id == event.step_id:
+                self._heard(event, step, changes["updated_at"])
+            state = changes.get("state")
+            if state is not None:
+                self._moved(aggregate.job.job_id, step, state, changes["updated_at"], event)
+
+    def restore(self, aggregate: Aggregate) -> None:
+        """Take account of a job as the ledger has it: after a start, or when in doubt."""
+        job_id, step = aggregate.job.job_id, aggregate.active
+        attempt = step.attempt(step.attempt_no)
+        state = _state_of(step)
+        for other in aggregate.steps:
+            if other is not step:
+                self._let_go((job_id, other.step_id))
+        if state is None or attempt is None:
+            self._let_go((job_id, step.step_id))
+            return
+        sent_at = attempt.sent_at or attempt.dispatched_at
+        self._place((job_id, step.step_id), step, state, sent_at)
+
+    # What a dispatcher asks.
+
+    def room(self, service: str) -> int:
+        """Return how many more directives of the service this process may publish now."""
+        return max(self._room(self._service(service), self._clock()), 0)
+
+    def room_or_probe(self, service: str) -> int:
+        """Return the same, or 1 where it is time to try a service that seems to be full."""
+        found, now = self._service(service), self._clock()
+        room = self._room(found, now)
+        if room > 0:
+            return room
+        signals = self._signals(found, now)
+        if found.probes.last_at is None:
+            found.probes = Probes(now)
+        is_mine = self.rank == 0 and found.unacknowledged == 0
+        return int(is_mine and windows.may_probe(found.probes, signals, now))
+
+    def has_lane_room(self, service: str, lane: int) -> bool:
+        return self._service(service).lanes[lane] < self._lane_limit
+
+    def has_backlog(self, service: str) -> bool:
+        """Return whether directives of the service wait for their turn."""
+        found = self._service(service)
+        return found.has_backlog or found.remote.has_backlog
+
+    def set_backlog(self, service: str, *, waits: bool) -> None:
+        """Say whether directives of the service wait in the ledger."""
+        self._service(service).has_backlog = waits
+
+    def with_backlog(self) -> list[str]:
+        return [name for name, found in self._services.items() if found.has_backlog]
+
+    # What sweepers and people ask.
+
+    def is_absent(self, service: str, since: datetime) -> bool:
+        """Return whether nothing at all was heard from the service since the moment."""
+        found = self._service(service)
+        heard = _latest(found.heard_at, found.remote.heard_at)
+        return heard is None or heard < since
+
+    def services(self) -> list[ServiceTraffic]:
+        now = self._clock()
+        return [self._seen_by_all(found, now) for _, found in sorted(self._services.items())]
+
+    # What is exchanged with other processes.
+
+    def seen(self, *, dispatches: bool) -> dict[str, Seen]:
+        """Return what this process has seen by itself."""
+        now = self._clock()
+        return {
+            found.name: Seen(
+                found.heard_at,
+                found.unacknowledged,
+                found.counts[WORKING],
+                found.rate(now.timestamp()),
+                found.window.size if dispatches else None,
+                found.is_absent,
+                found.has_backlog,
+                found.instances,
+            )
+            for found in self._services.values()
+        }
+
+    def learn(self, others: Iterable[Mapping[str, Seen]], dispatchers: int, rank: int) -> None:
+        """Replace what the other processes have seen."""
+        self.dispatchers, self.rank = dispatchers, rank
+        merged: dict[str, Seen] = {}
+        for seen in others:
+            for name, one in seen.items():
+                merged[name] = _merged(merged.get(name, Seen()), one)
+        for name in {*merged, *self._services}:
+            found = self._service(name)
+            found.remote = merged.get(name, Seen())
+            if found.is_absent and _was_heard_since(found):
+                self._is_back(found)
+
+    def apply(self, moves: Iterable[Move]) -> None:
+        """Take account of what other processes committed of this one's directives."""
+        by_digest = {self._digest(key, entry): key for key, entry in self._entries.items()}
+        for digest, state, at in moves:
+            key = by_digest.get(digest)
+            entry = self._entries.get(key) if key is not None else None
+            if key is None or entry is None:
+                continue
+            if state == WORKING:
+                self._picked_up(entry, at)
+                self._set(entry, WORKING, at)
+            elif state is None:
+                self._end(key, entry, at, has_worked=entry.state != LAPSED)
+
+    def in_doubt(self, limit: int) -> list[str]:
+        """Return jobs that should be read again, since nothing was heard of them for long."""
+        now, found = self._clock(), list[str]()
+        for (job_id, _), entry in self._entries.items():
+            if entry.check_at <= now:
+                found.append(job_id)
+                if len(found) == limit:
+                    break
+        return found
+
+    def forget(self, job_id: str) -> None:
+        """The job is not there any more."""
+        for key in [key for key in self._entries if key[0] == job_id]:
+            self._let_go(key)
+
+    def tick(self) -> None:
+        """Do what only time brings."""
+        now = self._clock()
+        for found in self._services.values():
+            lapsed = [
+                name
+                for name, instance in found.instances.items()
+                if now - instance.heard_at > INSTANCE_LIFE
+            ]
+            for name in lapsed:
+                del found.instances[name]
+            self._look_for_a_stall(found, now)
+
+    # Inside.
+
+    def _service(self, name: str) -> _Service:
+        found = self._services.get(name)
+        if found is None:
+            found = self._services[name] = _Service(name, windows.new_window(self._limits))
+        return found
+
+    def _room(self, found: _Service, now: datetime) -> int:
+        idle = found.idle_since
+        if idle is not None and now - idle > found.ack_timeout:
+            found.window = windows.rested(found.window, self._limits, found.capacity())
+            found.shown_capacity, found.idle_since = None, None
+        own = int(found.window.size) - found.unacknowledged
+        if own <= 0:
+            return 0
+        capacity = found.capacity()
+        if capacity is None:
+            return own
+        room = windows.room(found.window, self._signals(found, now))
+        return min(own, windows.share(room, self.dispatchers, self.rank))
+
+    def _signals(self, found: _Service, now: datetime) -> Signals:
+        remote = found.remote
+        return Signals(
+            found.unacknowledged + remote.unacknowledged,
+            found.counts[WORKING] + remote.working,
+            found.capacity(),
+            found.rate(now.timestamp()) + remote.rate,
+            found.ack_timeout,
+        )
+
+    def _heard(self, event: ReplyReceived, step: Step, now: datetime) -> None:
+        found = self._service(step.service)
+        found.heard_at = now
+        if isinstance(event, AckReceived | HeartbeatReceived) and event.capacity is not None:
+            instance_id, slots = event.capacity
+            found.instances[instance_id] = Instance(slots, now)
+        if found.is_absent:
+            self._is_back(found)
+
+    def _is_back(self, found: _Service) -> None:
+        found.is_absent = False
+        found.window = windows.new_window(self._limits)
+        self._has_room(found)
+
+    def _moved(self, job_id: str, step: Step, state: StepState, at: datetime, event: Event) -> None:
+        key = (job_id, step.step_id)
+        entry = self._entries.get(key)
+        if state is StepState.AWAITING_ACK:
+            self._place(key, step, UNACKNOWLEDGED, at)
+        elif entry is None:
+            self._tell_others(key, step, state, at)
+        elif state is StepState.IN_PROGRESS:
+            self._picked_up(entry, at)
+            self._set(entry, WORKING, at)
+        elif isinstance(event, AckTimedOut):
+            self._missed(entry, event, at)
+            if state is StepState.FAILED_RETRY:
+                self._set(entry, LAPSED, at)
+            else:
+                self._end(key, entry, at, has_worked=False)
+        else:
+            self._end(key, entry, at, has_worked=isinstance(event, ReplyReceived))
+
+    def _place(self, key: Key, step: Step, state: int, at: datetime) -> None:
+        entry = self._entries.get(key)
+        if entry is None:
+            found = self._service(step.service)
+            entry = self._entries[key] = _Entry(found, state, step.route.lane, at, at)
+            found.counts[state] += 1
+            found.lanes[entry.lane] += 1
+        entry.sent_at = at
+        entry.service.ack_timeout = step.policy.ack_timeout
+        self._set(entry, state, at)
+
+    def _set(self, entry: _Entry, state: int, at: datetime) -> None:
+        found = entry.service
+        if state == UNACKNOWLEDGED and not found.counts[UNACKNOWLEDGED]:
+            found.waits_since = at
+        if state != entry.state:
+            found.counts[entry.state] -= 1
+            found.counts[state] += 1
+            if state == WORKING:
+                found.lanes[entry.lane] -= 1
+            entry.state = state
+        found.idle_since = None
+        wait = _CHECK_WORKING if state == WORKING else found.ack_timeout + _CHECK_LATE
+        entry.check_at = max(at, self._clock()) + wait
+
+    def _picked_up(self, entry: _Entry, at: datetime) -> None:
+        found = entry.service
+        found.picked_up_at = at
+        if entry.state == WORKING:
+            return
+        waited = max(at - entry.sent_at, timedelta())
+        found.window = windows.picked_up(
+            found.window,
+            self._limits,
+            waited=waited,
+            ack_timeout=found.ack_timeout,
+            unacknowledged=found.unacknowledged,
+            now=at,
+        )
+        if found.shown_capacity is not None and found.counts[WORKING] >= found.shown_capacity:
+            found.shown_capacity = found.counts[WORKING] + 1
+        if entry.is_probe:
+            is_quick = waited <= found.ack_timeout * windows.GOOD
+            found.probes = Probes() if is_quick else _failed(found.probes)
+            entry.is_probe = False
+        self._has_room(found)
+
+    def _missed(self, entry: _Entry, event: AckTimedOut, at: datetime) -> None:
+        found = entry.service
+        if event.absent:
+            found.is_absent = True
+            found.window = windows.absent(self._limits, at)
+        else:
+            found.window = windows.missed(found.window, self._limits, sent_at=entry.sent_at, now=at)
+        if entry.is_probe:
+            found.probes, entry.is_probe = _failed(found.probes), False
+
+    def _end(self, key: Key, entry: _Entry, at: datetime, *, has_worked: bool) -> None:
+        if has_worked:
+            self._picked_up(entry, at)
+            entry.service.count_finished(at.timestamp())
+        self._let_go(key)
+
+    def _let_go(self, key: Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return
+        found = entry.service
+        found.counts[entry.state] -= 1
+        if entry.state != WORKING:
+            found.lanes[entry.lane] -= 1
+        if not any(found.counts):
+            found.idle_since = self._clock()
+        self._has_room(found)
+
+    def _has_room(self, found: _Service) -> None:
+        if found.has_backlog and self.on_room is not None:
+            self.on_room()
+
+    def _look_for_a_stall(self, found: _Service, now: datetime) -> None:
+        """Learn the capacity of a service that states none: it works, and picks up nothing more."""
+        if not (found.counts[UNACKNOWLEDGED] and found.counts[WORKING]):
+            return
+        since = _latest(found.waits_since, found.picked_up_at)
+        if since is not None and now - since > found.ack_timeout * windows.GOOD:
+            found.shown_capacity = found.counts[WORKING]
+
+    def _tell_others(self, key: Key, step: Step, state: StepState, at: datetime) -> None:
+        is_first = state is StepState.DISPATCHING and step.attempt_no == 1
+        if is_first or not self.is_shared:
+            return
+        moved = WORKING if state is StepState.IN_PROGRESS else None
+        self.moves.append(Move(digest_of(key), moved, at))
+
+    def _digest(self, key: Key, entry: _Entry) -> str:
+        if entry.digest is None:
+            entry.digest = digest_of(key)
+        return entry.digest
+
+    def _seen_by_all(self, found: _Service, now: datetime) -> ServiceTraffic:
+        signals, remote = self._signals(found, now), found.remote
+        heard_at = _latest(found.heard_at, remote.heard_at)
+        is_absent = (found.is_absent or remote.absent) and not _was_heard_since(found)
+        presence = Presence.UNKNOWN if heard_at is None else Presence.PRESENT
+        return ServiceTraffic(
+            found.name,
+            Presence.ABSENT if is_absent else presence,
+            heard_at,
+            signals.unacknowledged,
+            signals.working,
+            found.window.size if remote.window is None else remote.window,
+            signals.capacity,
+            len({*found.instances, *remote.instances}),
+            signals.rate,
+            found.has_backlog or remote.has_backlog,
+        )
+
+
+def digest_of(key: Key) -> str:
+    return blake2b("/".join(key).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _state_of(step: Step) -> int | None:
+    """Return where the directive of a step is, as far as the ledger knows."""
+    if step.state is StepState.AWAITING_ACK:
+        return UNACKNOWLEDGED
+    if step.state is StepState.IN_PROGRESS:
+        return WORKING
+    attempt = step.attempt(step.attempt_no)
+    if step.state is StepState.FAILED_RETRY and attempt is not None:
+        return LAPSED if attempt.ended_by is StepTrigger.ACK_TIMEOUT else None
+    return None
+
+
+def _was_heard_since(found: _Service) -> bool:
+    """By another process, since the window was closed."""
+    heard, shrunk = found.remote.heard_at, found.window.shrunk_at
+    return heard is not None and shrunk is not None and heard > shrunk
+
+
+def _failed(probes: Probes) -> Probes:
+    return probes._replace(failures=probes.failures + 1)
+
+
+def _latest(*moments: datetime | None) -> datetime | None:
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def _merged(one: Seen, other: Seen) -> Seen:
+    sizes = [size for size in (one.window, other.window) if size is not None]
+    return Seen(
+        _latest(one.heard_at, other.heard_at),
+        one.unacknowledged + other.unacknowledged,
+        one.working + other.working,
+        one.rate + other.rate,
+        sum(sizes) if sizes else None,
+        one.absent or other.absent,
+        one.has_backlog or other.has_backlog,
+        {**one.instances, **other.instances},
+    )

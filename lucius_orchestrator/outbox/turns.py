@@ -1,0 +1,109 @@
+"""Which directives are claimed next: room by service, turns by tenant.
+
+The ledger asks while it looks (`ports.ledger.Turns`); what it says follows from `engine.traffic`
+and `domain.fair_order`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lucius_contract.routing import Mode, lane_of
+from lucius_orchestrator.domain.decision import DirectiveRow
+from lucius_orchestrator.domain.fair_order import Turn, allot, split
+from lucius_orchestrator.engine.traffic import Traffic
+from lucius_orchestrator.ports.ledger import Claim, Queue
+
+Weight = Callable[[str], int]
+"""How many directives a turn of a tenant has."""
+
+NO_SERVICE = ""
+"""Of rows that an older release has written."""
+
+
+def same_weight(_: str) -> int:
+    return 1
+
+
+@dataclass(slots=True)
+class _Round:
+    turns: dict[Mode, Turn[Queue]] = field(default_factory=dict)
+    burst_credit: float = 0.0
+
+
+class FairTurns:
+    """Of one dispatcher. `settle` ends each look."""
+
+    def __init__(
+        self, traffic: Traffic, batch_size: int, weight: Weight, burst_share: float
+    ) -> None:
+        self._traffic = traffic
+        self._batch_size = batch_size
+        self._weight = weight
+        self._burst_share = burst_share
+        self._rounds: dict[str, _Round] = {}
+        self._rooms: dict[str, int] = {}
+
+    def room(self, service: str) -> int:
+        """Each service has a batch of its own, so that none takes the place of another."""
+        if service == NO_SERVICE:
+            return self._batch_size
+        room = min(self._traffic.room_or_probe(service), self._batch_size)
+        self._rooms[service] = room
+        return room
+
+    def last(self, service: str, mode: Mode) -> Queue | None:
+        turn = self._round(service).turns.get(mode)
+        return turn.queue if turn else None
+
+    def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        found = self._round(service)
+        default = [queue for queue in waiting if self._may_go(queue)]
+        burst = [queue for queue in waiting if queue.mode is Mode.BURST]
+        rooms = split(
+            self._rooms.get(service, 0),
+            default_waits=bool(default),
+            burst_waits=bool(burst),
+            burst_share=self._burst_share,
+            credit=found.burst_credit,
+        )
+        found.burst_credit = rooms.credit
+        shares: dict[Queue, int] = {}
+        for mode, queues, room in (
+            (Mode.DEFAULT, default, rooms.default),
+            (Mode.BURST, burst, rooms.burst),
+        ):
+            allotted = allot(queues, room, found.turns.get(mode), self._weight_of)
+            shares |= allotted.shares
+            if allotted.turn is not None:
+                found.turns[mode] = allotted.turn
+
+        return shares
+
+    def settle(self, claims: Sequence[Claim]) -> None:
+        """Learn which services have directives that wait: those that had no room for all."""
+        claimed = Counter(
+            claim.row.service for claim in claims if isinstance(claim.row, DirectiveRow)
+        )
+        for service in {*self._traffic.with_backlog(), *self._rooms}:
+            room = self._rooms.get(service)
+            is_full = room == 0 or (room is not None and claimed[service] >= room)
+            self._traffic.set_backlog(service, waits=is_full)
+        self._rooms.clear()
+
+    def _round(self, service: str) -> _Round:
+        found = self._rounds.get(service)
+        if found is None:
+            found = self._rounds[service] = _Round()
+        return found
+
+    def _may_go(self, queue: Queue) -> bool:
+        """A tenant in mode DEFAULT has one lane, which may be full; the documents of a BURST tenant
+        are in many."""
+        if queue.mode is not Mode.DEFAULT:
+            return False
+        lane = lane_of(queue.tenant_id.strip().lower())
+        return self._traffic.has_lane_room(queue.service, lane)
+
+    def _weight_of(self, queue: Queue) -> int:
+        return self._weight(queue.tenant_id)
