@@ -183,7 +183,8 @@ def _encoded(
         "services": {name: _plain(seen) for name, seen in services.items()},
     }
     size = len(json.dumps(body)) + 100
-    kept = moves[-max((REPORT_LIMIT - size) // _MOVE_LENGTH, 0) or len(moves) :]
+    room = max((REPORT_LIMIT - size) // _MOVE_LENGTH, 0)
+    kept = moves[max(len(moves) - room, 0) :]
     body["first_move"] = first + len(moves) - len(kept)
     body["moves"] = [[m.digest, m.state, round(m.at.timestamp() * 1000)] for m in kept]
     return json.dumps(body, separators=(",", ":"))
