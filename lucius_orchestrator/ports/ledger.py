@@ -259,7 +259,7 @@ class Backlog(NamedTuple):
 
     service: str
     lane: int
-    count: int
+    count: int  # type: ignore[assignment]  # not the method of a tuple
     oldest: datetime
 
 
