@@ -130,8 +130,8 @@ class Directive(Message):
 
 
 class Capacity(Document):
-    """What one instance of the service can bear: it works on at most so many directives at once. The
-    orchestrator adds up the instances it has heard of lately. A hint, never a promise."""
+    """What one instance of the service can bear: it works on at most so many directives at once.
+    The orchestrator adds up the instances it has heard of lately. A hint, never a promise."""
 
     instance_id: Name
     """Which process says so; new at every start."""

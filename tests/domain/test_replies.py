@@ -331,6 +331,13 @@ class TestFromTheWire:
         assert stating.decisions == plain.decisions
         assert stating.aggregate == plain.aggregate
 
+    def test_a_second_ack_by_another_instance_is_a_duplicate(self) -> None:
+        job = Scenario.new().submitted().sent()
+        identity = (*job.identity(), TENANT)
+        job.happens(AckReceived(*identity, capacity=("instance-1", 8)))
+        job.happens(AckReceived(*identity, capacity=("instance-2", 2)))
+        assert job.verdict() is Verdict.DUPLICATE
+
     def test_a_result_brings_its_artifacts_and_their_size(self) -> None:
         raw = self.message(
             type="RESULT",
