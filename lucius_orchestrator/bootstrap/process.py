@@ -20,6 +20,7 @@ from lucius_orchestrator.bootstrap.temporal import OpenTemporal, open_temporal
 from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.bootstrap.topology_keeper import TopologyKeeper
 from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.invoker.desk import InvokerDesk
 from lucius_orchestrator.invoker.local import LocalInvoker
 from lucius_orchestrator.ports.invoker import Commander
@@ -61,7 +62,8 @@ async def open_process(
         opening = open_artifacts(settings, world, ledger, address, observation.metrics)
         artifacts = await opened.enter_async_context(opening)
     inputs = None if artifacts is None else ArtifactInputs(artifacts.reading)
-    engine = LedgerEngine(ledger, world, observation.telemetry, inputs=inputs)
+    traffic = Traffic(world.clock, settings.dispatch_window, settings.dispatch_window_per_lane)
+    engine = LedgerEngine(ledger, world, observation.telemetry, inputs=inputs, traffic=traffic)
     process = Process(settings, role, address, source, registry, engine, observation)
     process = process._replace(artifacts=artifacts)
     if role.uses_bus:
