@@ -399,7 +399,7 @@ async def test_an_announcement_without_a_commit_is_left_and_hides_nothing(any_ya
 
     dying = World(any_yard.process(dies), any_yard.clock)
     with pytest.raises(Crash):
-        await dying.create("a", plans=PLANS)
+        await dying.create("a", plans=PLANS, entry="another")
     (row,) = await any_yard.pending()
     job = await any_yard.directive("a")
     assert await any_yard.claim(room(1)) == [job.job_id]
