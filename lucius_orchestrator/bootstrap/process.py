@@ -68,7 +68,7 @@ async def open_process(
     traffic = Traffic(world.clock, settings.dispatch_window, settings.dispatch_window_per_lane)
     backlogs = Backlogs(ledger)
     opened.push_async_callback(backlogs.close)
-    limit = PendingLimit(backlogs, traffic, settings.max_pending_per_lane)
+    limit = PendingLimit(backlogs, traffic.rate, settings.max_pending_per_lane)
     engine = LedgerEngine(
         ledger, world, observation.telemetry, inputs=inputs, traffic=traffic, pending_limit=limit
     )

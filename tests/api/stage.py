@@ -89,7 +89,7 @@ class Stage:
         self.callers = NamedCallers()
         self.checks = [Check("ledger", True, "answers")]
         self.tokens = CallbackTokens([b"k" * 32], plane.clock)
-        self.backlogs = Backlogs(plane.ledger, lambda: plane.clock().timestamp())
+        self.backlogs = Backlogs(plane.engine.ledger, lambda: plane.clock().timestamp())
         self.app: FastAPI = create_app(
             ApiParts(
                 engine=plane.engine,
