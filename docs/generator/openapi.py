@@ -33,7 +33,7 @@ def _parts() -> ApiParts:
         plan=PlanSettings(""),
         refs=RefPolicy(),
         check_webhooks=lambda _: None,
-        services=Services(engine.traffic, Backlogs(engine.ledger), registry.snapshot),
+        services=Services(engine.traffic, Backlogs(engine.ledger), registry.snapshot, _clock),
         readiness=_ready,
         metrics=bytes,
     )

@@ -72,7 +72,7 @@ async def open_process(
     engine = LedgerEngine(
         ledger, world, observation.telemetry, inputs=inputs, traffic=traffic, pending_limit=limit
     )
-    services = Services(traffic, backlogs, registry.snapshot)
+    services = Services(traffic, backlogs, registry.snapshot, world.clock)
     process = Process(settings, role, address, source, registry, engine, services, observation)
     process = process._replace(artifacts=artifacts)
     if role.uses_bus:

@@ -99,7 +99,9 @@ class Stage:
                 plan=PlanSettings("az://workspace", engine=plane.drives),
                 refs=RefPolicy(),
                 check_webhooks=no_webhooks,
-                services=Services(plane.engine.traffic, self.backlogs, self.registry.snapshot),
+                services=Services(
+                    plane.engine.traffic, self.backlogs, self.registry.snapshot, plane.clock
+                ),
                 steering=plane.steering,
                 readiness=self._readiness,
                 metrics=lambda: b"lucius_jobs_submitted_total 1.0\n",

@@ -140,14 +140,14 @@ async def test_what_was_counted_is_looked_up_without_io_while_it_is_young(
 
 
 def names(plane: Plane, rows: Sequence[Backlog], *named: str) -> list[str]:
-    return [found.service for found in standings(Traffic(plane.clock), rows, named)]
+    return [found.service for found in standings(Traffic(plane.clock), rows, named, plane.clock())]
 
 
 def test_every_service_that_is_known_somehow_is_listed_by_name(plane: Plane) -> None:
     now = plane.clock()
     rows = [Backlog("translate", lane, 2, now) for lane in (7, 3)]
     assert names(plane, rows, "ocr", "sis") == ["ocr", "sis", "translate"]
-    *_, found = standings(Traffic(plane.clock), rows, ["ocr"])
+    *_, found = standings(Traffic(plane.clock), rows, ["ocr"], now)
     assert (found.waiting, [row.lane for row in found.lanes]) == (4, [3, 7])
     assert found.traffic.presence is Presence.UNKNOWN
 
@@ -155,6 +155,7 @@ def test_every_service_that_is_known_somehow_is_listed_by_name(plane: Plane) -> 
 def test_rows_of_an_older_release_are_shown_while_they_wait(plane: Plane) -> None:
     traffic = Traffic(plane.clock)
     traffic.claimed("job_1", "step_01", "", 0)
-    assert standings(traffic, [], []) == []
-    (found,) = standings(traffic, [Backlog("", 0, 1, plane.clock())], [])
+    now = plane.clock()
+    assert standings(traffic, [], [], now) == []
+    (found,) = standings(traffic, [Backlog("", 0, 1, now)], [], now)
     assert (found.service, found.waiting) == ("", 1)

@@ -149,7 +149,9 @@ class Server:
             plan=PlanSettings("az://workspace"),
             refs=RefPolicy(),
             check_webhooks=lambda _urls: None,
-            services=Services(plane.engine.traffic, Backlogs(plane.ledger), registry.snapshot),
+            services=Services(
+                plane.engine.traffic, Backlogs(plane.ledger), registry.snapshot, self.clock
+            ),
             readiness=_ready,
             metrics=lambda: b"",
             limits=ApiLimits(

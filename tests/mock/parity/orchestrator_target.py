@@ -289,7 +289,9 @@ def _api(
             steering=steering,
             refs=RefPolicy(),
             check_webhooks=no_webhooks,
-            services=Services(engine.traffic, Backlogs(engine.ledger), registry.snapshot),
+            services=Services(
+                engine.traffic, Backlogs(engine.ledger), registry.snapshot, engine.world.clock
+            ),
             readiness=ready,
             metrics=lambda: b"",
         )
