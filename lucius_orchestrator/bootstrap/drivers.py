@@ -49,6 +49,7 @@ def watchers_of(process: Process) -> Iterator[Part]:
     source = process.source
     yield TrafficReporter(process.engine, dispatches=process.role.dispatches)
     yield process.observation.gauges(process.engine.ledger)
+    yield process.observation.service_gauges(process.services)
     if process.bus is None:
         yield RegistryWatch(source.registry, _nobody, source.interval)
     else:

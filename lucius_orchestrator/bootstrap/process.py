@@ -19,7 +19,9 @@ from lucius_orchestrator.bootstrap.stores import open_ledger
 from lucius_orchestrator.bootstrap.temporal import OpenTemporal, open_temporal
 from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.bootstrap.topology_keeper import TopologyKeeper
+from lucius_orchestrator.engine.backlogs import Backlogs, PendingLimit
 from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.invoker.desk import InvokerDesk
 from lucius_orchestrator.invoker.local import LocalInvoker
@@ -41,6 +43,7 @@ class Process(NamedTuple):
     source: OpenRegistry
     registry: LimitedRegistry
     engine: LedgerEngine
+    services: Services
     observation: Observation
     bus: BusParts | None = None
     temporal: OpenTemporal | None = None
@@ -63,8 +66,14 @@ async def open_process(
         artifacts = await opened.enter_async_context(opening)
     inputs = None if artifacts is None else ArtifactInputs(artifacts.reading)
     traffic = Traffic(world.clock, settings.dispatch_window, settings.dispatch_window_per_lane)
-    engine = LedgerEngine(ledger, world, observation.telemetry, inputs=inputs, traffic=traffic)
-    process = Process(settings, role, address, source, registry, engine, observation)
+    backlogs = Backlogs(ledger)
+    opened.push_async_callback(backlogs.close)
+    limit = PendingLimit(backlogs, traffic.rate, settings.max_pending_per_lane)
+    engine = LedgerEngine(
+        ledger, world, observation.telemetry, inputs=inputs, traffic=traffic, pending_limit=limit
+    )
+    services = Services(traffic, backlogs, registry.snapshot, world.clock)
+    process = Process(settings, role, address, source, registry, engine, services, observation)
     process = process._replace(artifacts=artifacts)
     if role.uses_bus:
         process = process._replace(bus=await _bus(process, opened))

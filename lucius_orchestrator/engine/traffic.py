@@ -292,9 +292,15 @@ class Traffic:
         heard = _latest(found.heard_at, found.remote.heard_at)
         return heard is None or heard < since
 
-    def services(self) -> list[ServiceTraffic]:
+    def services(self, named: Iterable[str] = ()) -> list[ServiceTraffic]:
+        """Return those that were seen and those that are named, by name."""
         now = self._clock()
-        return [self._seen_by_all(found, now) for _, found in sorted(self._services.items())]
+        names = sorted({*named, *self._services})
+        return [self._seen_by_all(self._service(name), now) for name in names]
+
+    def rate(self, service: str) -> float:
+        """Return how many directives the service finishes in a second."""
+        return self._signals(self._service(service), self._clock()).rate
 
     # What is exchanged with other processes.
 
