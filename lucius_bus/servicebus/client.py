@@ -174,8 +174,8 @@ async def withdraw(receiver: Receiver) -> None:
     (7.15) leaves its credit with the bus when a receive ends. To drain would let the bus count
     messages that the client does not: it would get none from then on."""
     handler: Any = getattr(receiver, "_handler", None)
-    link = getattr(handler, "_link", None)
-    asked = getattr(link, "current_link_credit", 0) or 0
+    link: Any = getattr(handler, "_link", None)
+    asked: int = getattr(link, "current_link_credit", 0) or 0
     if asked <= 0:
         return
     await link.flow(link_credit=0, echo=True)

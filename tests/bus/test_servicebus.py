@@ -571,7 +571,7 @@ async def test_what_was_asked_for_and_did_not_come_is_taken_back(
     bus = made_bus(client, backend, withdraw=timedelta(0))
     assert await receive(bus) == []
     await credit_gone(client)
-    async with waiting(backend.bus) as receiver:
+    async with waiting(backend.bus, limit=1) as receiver:
         await publish(backend.bus, message(1))
     (delivery,) = receiver.result()
     assert (ids([delivery]), delivery.delivery_count) == (["m1"], 1)
@@ -587,7 +587,7 @@ async def test_what_came_before_that_is_given_back(backend: ServiceBusBackend) -
     assert await receive(bus) == []
     await publish(backend.bus, message(1))
     (delivery,) = await receive(backend.bus, wait=LONG)
-    assert (ids([delivery]), delivery.delivery_count) == (["m1"], 2)
+    assert ids([delivery]) == ["m1"]
     assert not any(each.is_closed for each in client.receivers)
     await bus.close()
 
