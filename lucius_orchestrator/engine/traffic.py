@@ -128,6 +128,7 @@ class _Service:
     idle_since: datetime | None = None
     is_absent: bool = False
     has_backlog: bool = False
+    is_awaited: bool = False
     instances: dict[str, Instance] = field(default_factory=dict)
     shown_capacity: int | None = None
     probes: Probes = field(default_factory=Probes)
@@ -280,6 +281,10 @@ class Traffic:
     def set_backlog(self, service: str, *, waits: bool) -> None:
         """Say whether directives of the service wait in the ledger."""
         self._service(service).has_backlog = waits
+
+    def await_room(self, service: str) -> None:
+        """Have `on_room` called once, when the service has room."""
+        self._service(service).is_awaited = True
 
     def with_backlog(self) -> list[str]:
         return [name for name, found in self._services.items() if found.has_backlog]
@@ -526,7 +531,8 @@ class Traffic:
         self._has_room(found)
 
     def _has_room(self, found: _Service) -> None:
-        if found.has_backlog and self.on_room is not None:
+        if self.on_room is not None and (found.has_backlog or found.is_awaited):
+            found.is_awaited = False
             self.on_room()
 
     def _look_for_a_stall(self, found: _Service, now: datetime) -> None:
