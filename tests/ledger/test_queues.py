@@ -1,7 +1,7 @@
 """`claim_in_turn` and `backlogs`: directives by service, mode and tenant."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from lucius_contract.routing import Mode
 from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.domain.creation import StepPlan
+from lucius_orchestrator.domain.events import RetryDue
 from lucius_orchestrator.ports.ledger import Backlog, Claim, Ledger, Queue
 from tests.domain.scenario import a_plan
 from tests.ledger.backends import Clock
@@ -60,7 +61,7 @@ class Turns:
 
 
 def plans_for(service: str) -> tuple[StepPlan, ...]:
-    return tuple(step._replace(service=service) for step in a_plan(1).steps)
+    return tuple(replace(step, service=service) for step in a_plan(1).steps)
 
 
 async def queued(
@@ -157,7 +158,7 @@ async def test_only_services_with_pending_directives_are_asked_for_their_room(
 async def test_waiting_queues_begin_behind_the_last_one_and_wrap(
     ledger: Ledger, world: World, last: str | None, expected: str
 ) -> None:
-    """Each once, in the ledger's order of tenants, whatever that is."""
+    """Each queue once."""
     for tenant in "edcba":
         await queued(world, tenant, count=2)
     await queued(world, "c", SIS)
@@ -257,18 +258,15 @@ async def test_released_rows_are_the_first_of_their_queue_again(
     assert turns.waiting[OCR] == [queue("a")]
 
 
-async def test_retries_come_behind_the_rows_that_wait(
-    ledger: Ledger, world: World, clock: Clock
-) -> None:
+async def test_retries_come_behind_the_rows_that_wait(ledger: Ledger, world: World) -> None:
     (first,) = await queued(world, "a")
     (one,) = await claim(ledger, Turns({OCR: 1}))
     await first.sent(one)
     waiting = await queued(world, "a", count=2)
     await first.acked()
     await first.fails_for_now()
-    while len(first.directives) == 1:
-        await first.fires_next()
-    clock.advance(seconds=1)
+    await first.fires(RetryDue)
+    assert len(first.directives) == 2
     assert await claimed(ledger, Turns({OCR: 9})) == [*ids(waiting), first.job_id]
 
 

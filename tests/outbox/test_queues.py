@@ -385,7 +385,7 @@ async def test_listing_and_claiming_step_over_the_rows_of_a_full_queue(
 def test_every_step_of_sqlite_is_a_seek_in_the_index(sqlite_backend: SqliteBackend) -> None:
     connection = sqlite3.connect(sqlite_backend.path)
     spans = {"namespace": NAMESPACE, "after": "", "upto": "z", "limit": 9}
-    plans = {
+    plans: dict[str, tuple[str, Any]] = {
         sqlite_sql.QUEUES: ("queue>? AND queue<?", spans),
         sqlite_sql.QUEUE_GROUPS: ("queue>?", {**spans, "separator": "/", "successor": "0"}),
         sqlite_sql.DUE_IN_QUEUE: (
