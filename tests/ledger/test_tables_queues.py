@@ -30,7 +30,7 @@ from lucius_orchestrator.ports.ledger import ALL_LANES, Backlog, Claim, Ledger, 
 from tests.azurite import Azurite
 from tests.ledger.azure_stage import Account
 from tests.ledger.backends import START
-from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story, World, ids, together
+from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story, World, directive_of, ids, together
 from tests.ledger.tables_stage import Crash, Store
 
 OCR = "ocr"
@@ -255,6 +255,25 @@ async def test_queues_are_listed_behind_the_last_one_and_round(any_yard: Yard) -
     await any_yard.ledger.release(await any_yard.ledger.claim_in_turn(room(0), LEASE))
     await any_yard.claim(everything)
     assert everything.listed == [ocr(tenant) for tenant in "cdeab"]
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_the_last_queue_may_go_on_though_there_was_no_room_to_list_it(
+    any_yard: Yard, mode: Mode
+) -> None:
+    class GoesOn(Turns):
+        def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+            self.listed += waiting
+            last = self.last(service, mode)
+            return {} if last is None else {last: 2}
+
+    for doc in "xyz":
+        await any_yard.directives(*"abc", mode=mode, doc=doc)
+    turns = GoesOn(2, **{FULL: 0})
+    turns.last_was(ocr("b", mode))
+    claims = await any_yard.ledger.claim_in_turn(turns, LEASE)
+    assert turns.listed == [ocr("c", mode), ocr("a", mode)]
+    assert [directive_of(claim).body["tenant_id"] for claim in claims] == ["b", "b"]
 
 
 async def test_modes_are_listed_one_by_one(any_yard: Yard) -> None:
