@@ -69,7 +69,7 @@ class AcknowledgesWhatItReceives(FetchesAhead):
 
 
 class DropsWhatItsQueueCannotHold(FetchesAhead):
-    """What waits for a slot is kept in a queue of fixed length, and what comes then is completed."""
+    """What waits for a slot is in a queue of fixed length, and what comes then is completed."""
 
     async def attend(self, delivery: Delivery) -> None:
         if len(self.attempts) < 3 * self.settings.concurrency:

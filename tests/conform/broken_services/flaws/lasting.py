@@ -1,10 +1,5 @@
 """Mistakes with health, and with work that takes longer than a lock."""
 
-import asyncio
-from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
-from typing import Any
-
 from tests.conform.broken_services.attempts import Attempt
 from tests.conform.broken_services.flaws.flaw import Flaw
 from tests.conform.broken_services.health import Health
