@@ -60,12 +60,21 @@ class FetchesAheadAndLetsLocksRunOut(FetchesAhead):
 class AcknowledgesWhatItReceives(FetchesAhead):
     """The ACK is sent on arrival, whenever the work may begin."""
 
-    async def perform(self, attempt: Attempt) -> bytes | None:
-        await super().acknowledge(attempt)
-        return await super().perform(attempt)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.acks: dict[Attempt, asyncio.Task[None]] = {}
 
-    async def acknowledge(self, _attempt: Attempt) -> None:
-        return
+    async def perform(self, attempt: Attempt) -> bytes | None:
+        if self.is_expired(attempt, 0.0):
+            return None
+        self.acks[attempt] = asyncio.create_task(super().acknowledge(attempt))
+        try:
+            return await super().perform(attempt)
+        finally:
+            self.acks.pop(attempt).cancel()
+
+    async def acknowledge(self, attempt: Attempt) -> None:
+        await asyncio.shield(self.acks[attempt])
 
 
 class DropsWhatItsQueueCannotHold(FetchesAhead):
