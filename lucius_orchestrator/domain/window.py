@@ -128,9 +128,10 @@ def room(window: Window, signals: Signals) -> int:
 def _soon_free(signals: Signals) -> int:
     """Return how many slots become free within `AHEAD`, at least one if one does in good time. More
     would make a tenant wait behind what is on the bus already."""
-    if signals.rate * signals.ack_timeout.total_seconds() * GOOD < 1:
+    in_time = signals.ack_timeout * GOOD
+    if signals.rate * in_time.total_seconds() < 1:
         return 0
-    return ceil(signals.rate * AHEAD.total_seconds())
+    return ceil(signals.rate * min(AHEAD, in_time).total_seconds())
 
 
 def may_probe(probes: Probes, signals: Signals, now: datetime) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lucius_contract.routing import Mode, lane_of
-from lucius_orchestrator.domain.decision import DirectiveRow
 from lucius_orchestrator.domain.fair_order import Turn, allot, split
 from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.outbox.publishing import row_of
@@ -100,22 +99,31 @@ class FairTurns:
 
     def settle(self, claims: Sequence[Claim]) -> list[Claim]:
         """End a look: learn which services have directives that wait for room, and return the
-        claims that must not go out. That is a probe that was tried before: so a directive loses no
-        more than one attempt to finding out whether its service is full."""
-        unfit = [claim for claim in claims if self._is_unfit(row_of(claim))]
-        claimed = Counter(row_of(claim).service for claim in claims)
-        for service in {*self._traffic.with_backlog(), *self._rooms}:
-            room = self._rooms.get(service)
-            is_full = room is not None and claimed[service] >= room
+        claims that must not go out now:
+
+        *   those beyond the room of their service. They had lapsed: a dispatcher has died that held
+            them, most likely unpublished;
+        *   a probe that was tried before. So a directive loses no more than one attempt to finding
+            out whether its service is full.
+        """
+        rooms = self._rooms.copy()
+        claimed = Counter[str]()
+        unfit = list[Claim]()
+        for claim in claims:
+            row = row_of(claim)
+            room = rooms.setdefault(row.service, self._traffic.room(row.service))
+            is_probe = room == 0 and row.service in self._probed
+            claimed[row.service] += 1
+            if claimed[row.service] > max(room, int(is_probe)) or (is_probe and row.attempt_no > 1):
+                unfit.append(claim)
+        for service in {*self._traffic.with_backlog(), *rooms}:
+            is_full = service in rooms and claimed[service] >= rooms[service]
             self._traffic.set_backlog(service, waits=is_full)
         for service in self._probed:
             self._traffic.has_probed(service)
         self._probed.clear()
         self._rooms.clear()
         return unfit
-
-    def _is_unfit(self, row: DirectiveRow) -> bool:
-        return row.service in self._probed and row.attempt_no > 1
 
     def _round(self, service: str) -> _Round:
         found = self._rounds.get(service)
