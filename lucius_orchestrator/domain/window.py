@@ -85,13 +85,14 @@ def picked_up(
 ) -> Window:
     """Return the window after the ACK of a directive that waited so long; `unacknowledged` is how
     many there were before it."""
-    if waited >= ack_timeout * BAD:
+    size, threshold, shrunk_at = window
+    part = waited / ack_timeout
+    if part >= BAD:
         return missed(window, limits, sent_at=now - waited, now=now)
-    is_in_use = 2 * unacknowledged >= window.size
-    if waited > ack_timeout * GOOD or not is_in_use:
+    if part > GOOD or 2 * unacknowledged < size or size >= limits.most:
         return window
-    step = 1.0 if window.size < window.threshold else 1.0 / window.size
-    return window._replace(size=min(window.size + step, limits.most))
+    step = 1.0 if size < threshold else 1.0 / size
+    return Window(min(size + step, limits.most), threshold, shrunk_at)
 
 
 def missed(window: Window, limits: Limits, *, sent_at: datetime, now: datetime) -> Window:

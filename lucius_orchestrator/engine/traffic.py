@@ -38,12 +38,16 @@ pause between two heartbeats by default."""
 
 _RATE_SPAN = 10.0
 _SMOOTHING = 0.2
-_CHECK_WORKING = timedelta(minutes=1)
-_CHECK_LATE = timedelta(seconds=5)
 
 CLAIMED, UNACKNOWLEDGED, LAPSED, WORKING = range(4)
 """Where a directive is: claimed by a dispatcher; published; published, its ACK timeout over and its
 attempt still open to a late ACK; acknowledged."""
+
+_WAITS = tuple(timedelta(seconds=seconds) for seconds in (60, 35, 60, 60))
+"""For how long nothing may be heard of a directive in one of these states before its job is read
+again. A directive that is not acknowledged is given up by then, if the ACK timeout is the usual."""
+
+_STATES_CAPACITY = (AckReceived, HeartbeatReceived)
 
 Key = tuple[str, str]
 """A job and one of its steps: of its attempts only the current one is with a service."""
@@ -108,7 +112,8 @@ class _Entry:
     state: int
     lane: int
     sent_at: datetime
-    check_at: datetime
+    since: datetime
+    """When it was last heard of."""
     began_at: datetime | None = None
     probed: int | None = None
     """Of a probe: the capacity that was known when it was claimed."""
@@ -128,6 +133,7 @@ class _Service:
     idle_since: datetime | None = None
     is_absent: bool = False
     has_backlog: bool = False
+    is_awaited: bool = False
     instances: dict[str, Instance] = field(default_factory=dict)
     shown_capacity: int | None = None
     probes: Probes = field(default_factory=Probes)
@@ -209,11 +215,13 @@ class Traffic:
     def claimed(self, job_id: str, step_id: str, service: str, lane: int) -> None:
         """A dispatcher is about to publish this directive."""
         now = self._clock()
-        found = self._service(service)
-        self._let_go((job_id, step_id))
-        probed = found.capacity() if self._room(found, now) <= 0 else None
-        entry = _Entry(found, CLAIMED, lane, now, now + timeouts.RECOVERY_GRACE, probed=probed)
-        self._entries[job_id, step_id] = entry
+        found, key = self._service(service), (job_id, step_id)
+        if key in self._entries:
+            self._let_go(key)
+        probed = None
+        if found.probes.last_at is not None and self._room(found, now) <= 0:
+            probed = found.capacity()
+        self._entries[key] = _Entry(found, CLAIMED, lane, now, now, None, probed)
         found.counts[CLAIMED] += 1
         found.lanes[lane] += 1
         found.idle_since = None
@@ -247,7 +255,9 @@ class Traffic:
             self._let_go((job_id, step.step_id))
             return
         sent_at = attempt.sent_at or attempt.dispatched_at
-        self._place((job_id, step.step_id), step, state, sent_at)
+        key = (job_id, step.step_id)
+        self._place(key, step, state, sent_at)
+        self._entries[key].since = self._clock()
 
     # What a dispatcher asks.
 
@@ -280,6 +290,10 @@ class Traffic:
     def set_backlog(self, service: str, *, waits: bool) -> None:
         """Say whether directives of the service wait in the ledger."""
         self._service(service).has_backlog = waits
+
+    def await_room(self, service: str) -> None:
+        """Have `on_room` called once, when the service has room."""
+        self._service(service).is_awaited = True
 
     def with_backlog(self) -> list[str]:
         return [name for name, found in self._services.items() if found.has_backlog]
@@ -352,10 +366,9 @@ class Traffic:
         """Return jobs that should be read again, since nothing was heard of them for long."""
         now, found = self._clock(), list[str]()
         for (job_id, _), entry in self._entries.items():
-            if entry.check_at <= now:
+            if now - entry.since > _WAITS[entry.state] and len(found) < limit:
+                entry.since = now
                 found.append(job_id)
-                if len(found) == limit:
-                    break
         return found
 
     def forget(self, job_id: str) -> None:
@@ -411,7 +424,7 @@ class Traffic:
     def _heard(self, event: ReplyReceived, step: Step, now: datetime) -> None:
         found = self._service(step.service)
         found.heard_at = now
-        if isinstance(event, AckReceived | HeartbeatReceived) and event.capacity is not None:
+        if isinstance(event, _STATES_CAPACITY) and event.capacity is not None:
             instance_id, slots = event.capacity
             found.instances[instance_id] = Instance(slots, now)
         if found.is_absent:
@@ -464,8 +477,7 @@ class Traffic:
                 entry.began_at = at
             entry.state = state
         found.idle_since = None
-        wait = _CHECK_WORKING if state == WORKING else found.ack_timeout + _CHECK_LATE
-        entry.check_at = max(at, self._clock()) + wait
+        entry.since = at
 
     def _picked_up(self, entry: _Entry, at: datetime) -> None:
         found = entry.service
@@ -526,7 +538,8 @@ class Traffic:
         self._has_room(found)
 
     def _has_room(self, found: _Service) -> None:
-        if found.has_backlog and self.on_room is not None:
+        if self.on_room is not None and (found.has_backlog or found.is_awaited):
+            found.is_awaited = False
             self.on_room()
 
     def _look_for_a_stall(self, found: _Service, now: datetime) -> None:

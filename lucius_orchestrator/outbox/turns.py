@@ -62,11 +62,16 @@ class FairTurns:
         return turn.queue if turn else None
 
     def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        room = max(self._rooms.get(service, 0), int(service in self._probed))
+        return self.divide(service, room, waiting)
+
+    def divide(self, service: str, room: int, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        """Do the same with a room that was found out before."""
         found = self._round(service)
         default = [queue for queue in waiting if self._may_go(queue)]
         burst = [queue for queue in waiting if queue.mode is Mode.BURST]
         rooms = split(
-            max(self._rooms.get(service, 0), int(service in self._probed)),
+            room,
             default_waits=bool(default),
             burst_waits=bool(burst),
             burst_share=self._burst_share,
@@ -74,16 +79,24 @@ class FairTurns:
         )
         found.burst_credit = rooms.credit
         shares: dict[Queue, int] = {}
-        for mode, queues, room in (
+        for mode, queues, part in (
             (Mode.DEFAULT, default, rooms.default),
             (Mode.BURST, burst, rooms.burst),
         ):
-            allotted = allot(queues, room, found.turns.get(mode), self._weight_of)
+            allotted = allot(queues, part, found.turns.get(mode), self._weight_of)
             shares |= allotted.shares
             if allotted.turn is not None:
                 found.turns[mode] = allotted.turn
 
         return shares
+
+    def behind_last(self, queues: Sequence[Queue]) -> list[Queue]:
+        """Return queues of one service, which are sorted, in the order of their turns."""
+        later, earlier = list[Queue](), list[Queue]()
+        for queue in queues:
+            last = self.last(queue.service, queue.mode)
+            (later if last is None or queue > last else earlier).append(queue)
+        return later + earlier
 
     def settle(self, claims: Sequence[Claim]) -> list[Claim]:
         """End a look: learn which services have directives that wait for room, and return the
