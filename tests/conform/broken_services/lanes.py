@@ -39,6 +39,11 @@ class Room:
         self._free -= 1
         return True
 
+    def come_first(self, who: Hashable) -> None:
+        """Where there was a message there may be more."""
+        self.leave(who)
+        self._line.insert(0, who)
+
     def leave(self, who: Hashable) -> None:
         """It does not want one any more."""
         if who in self._line:
@@ -172,7 +177,9 @@ class Lane:
         elif not self.room.take(self):
             await self.refuse(receiver)
             await asyncio.sleep(_GLANCE)
-        elif not await self._fetch(receiver):
+        elif await self._fetch(receiver):
+            self.room.come_first(self)
+        else:
             self.room.free()
             await asyncio.sleep(0)
 

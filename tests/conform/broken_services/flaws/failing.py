@@ -24,6 +24,9 @@ from tests.conform.broken_services.wording import (
 )
 from tests.conform.broken_services.work import StepFailed
 
+_ALL_LANES = 1.0
+"""Seconds in which each lane is looked at."""
+
 
 class FailsForGood(Service):
     """Every exception of the work is a failure for good."""
@@ -343,6 +346,7 @@ class TakesWorkToTheEnd(Service):
         return False
 
     async def drain(self) -> None:
+        await asyncio.sleep(_ALL_LANES)
         while self.tasks:
             await asyncio.wait(self.tasks)
         await super().drain()
