@@ -9,7 +9,6 @@ Nothing here is needed for correctness: after a crash it is built again from the
 then the window may be exceeded.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -18,6 +17,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from lucius_contract import timeouts
+from lucius_contract.routing import LANES
 from lucius_contract.states import StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain import window as windows
@@ -36,6 +36,7 @@ INSTANCE_LIFE = timedelta(minutes=10)
 """An instance that nothing was heard from for so long is not counted any more. Longer than the
 pause between two heartbeats by default."""
 
+_NO_TIME = timedelta()
 _RATE_SPAN = 10.0
 _SMOOTHING = 0.2
 
@@ -125,7 +126,9 @@ class _Service:
     name: str
     window: Window
     counts: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
-    lanes: Counter[int] = field(default_factory=Counter)
+    lanes: list[int] = field(default_factory=lambda: [0] * LANES)
+    known_room: int | None = None
+    """As it was computed last; None: something has happened since."""
     ack_timeout: timedelta = timeouts.ACK_TIMEOUT
     heard_at: datetime | None = None
     picked_up_at: datetime | None = None
@@ -225,6 +228,8 @@ class Traffic:
         found.counts[CLAIMED] += 1
         found.lanes[lane] += 1
         found.idle_since = None
+        if found.known_room is not None:
+            found.known_room -= 1
 
     def unpublished(self, job_id: str, step_id: str) -> None:
         """The dispatcher is done with a directive; if it was not published, it is not with the
@@ -235,11 +240,14 @@ class Traffic:
 
     def committed(self, event: Event, decision: Decision, aggregate: Aggregate) -> None:
         """Take account of a commit; `aggregate` is the job after it."""
+        replied = event.step_id if isinstance(event, ReplyReceived) else None
         for index, changes in decision.steps.items():
-            step = aggregate.steps[index]
-            if isinstance(event, ReplyReceived) and step.step_id == event.step_id:
-                self._heard(event, step, changes["updated_at"])
             state = changes.get("state")
+            if state is StepState.DISPATCHING and changes.get("attempt_no") == 1:
+                continue  # it was with nobody
+            step = aggregate.steps[index]
+            if step.step_id == replied:
+                self._heard(event, step.service, changes["updated_at"])
             if state is not None:
                 self._moved(aggregate.job.job_id, step, state, changes["updated_at"], event)
 
@@ -344,7 +352,7 @@ class Traffic:
                 merged[name] = _merged(merged.get(name, Seen()), one)
         for name in {*merged, *self._services}:
             found = self._service(name)
-            found.remote = merged.get(name, Seen())
+            found.remote, found.known_room = merged.get(name, Seen()), None
             if found.is_absent and _was_heard_since(found):
                 self._is_back(found)
 
@@ -356,7 +364,7 @@ class Traffic:
             entry = self._entries.get(key) if key is not None else None
             if key is None or entry is None:
                 continue
-            if state == WORKING:
+            if state == WORKING and entry.state != WORKING:
                 self._picked_up(entry, at)
                 self._set(entry, WORKING, at)
             elif state is None:
@@ -380,6 +388,7 @@ class Traffic:
         """Do what only time brings."""
         now = self._clock()
         for found in self._services.values():
+            found.known_room = None
             lapsed = [
                 name
                 for name, instance in found.instances.items()
@@ -398,6 +407,11 @@ class Traffic:
         return found
 
     def _room(self, found: _Service, now: datetime) -> int:
+        if found.known_room is None or found.idle_since is not None:
+            found.known_room = self._computed_room(found, now)
+        return found.known_room
+
+    def _computed_room(self, found: _Service, now: datetime) -> int:
         idle = found.idle_since
         if idle is not None and now - idle > found.ack_timeout:
             found.window = windows.rested(found.window, self._limits, found.capacity())
@@ -421,9 +435,10 @@ class Traffic:
             found.ack_timeout,
         )
 
-    def _heard(self, event: ReplyReceived, step: Step, now: datetime) -> None:
-        found = self._service(step.service)
+    def _heard(self, event: Event, service: str, now: datetime) -> None:
+        found = self._service(service)
         found.heard_at = now
+        found.known_room = None
         if isinstance(event, _STATES_CAPACITY) and event.capacity is not None:
             instance_id, slots = event.capacity
             found.instances[instance_id] = Instance(slots, now)
@@ -443,7 +458,8 @@ class Traffic:
         elif entry is None:
             self._tell_others(key, step, state, at)
         elif state is StepState.IN_PROGRESS:
-            self._picked_up(entry, at)
+            if entry.state != WORKING:
+                self._picked_up(entry, at)
             self._set(entry, WORKING, at)
         elif isinstance(event, AckTimedOut):
             self._missed(entry, event, at)
@@ -476,15 +492,13 @@ class Traffic:
                 found.lanes[entry.lane] -= 1
                 entry.began_at = at
             entry.state = state
-        found.idle_since = None
+        found.idle_since = found.known_room = None
         entry.since = at
 
     def _picked_up(self, entry: _Entry, at: datetime) -> None:
         found = entry.service
         found.picked_up_at = at
-        if entry.state == WORKING:
-            return
-        waited = max(at - entry.sent_at, timedelta())
+        waited = max(at - entry.sent_at, _NO_TIME)
         found.window = windows.picked_up(
             found.window,
             self._limits,
@@ -510,6 +524,7 @@ class Traffic:
 
     def _missed(self, entry: _Entry, event: AckTimedOut, at: datetime) -> None:
         found = entry.service
+        found.known_room = None
         if event.absent:
             found.is_absent = True
             found.window = windows.absent(self._limits, at)
@@ -520,7 +535,10 @@ class Traffic:
 
     def _end(self, key: Key, entry: _Entry, at: datetime, *, has_worked: bool) -> None:
         if has_worked:
-            self._picked_up(entry, at)
+            if entry.state == WORKING:
+                entry.service.picked_up_at = at
+            else:
+                self._picked_up(entry, at)
             seconds = (at - (entry.began_at or at)).total_seconds()
             entry.service.count_finished(at.timestamp(), seconds)
         self._let_go(key)
@@ -535,6 +553,7 @@ class Traffic:
             found.lanes[entry.lane] -= 1
         if not any(found.counts):
             found.idle_since = self._clock()
+        found.known_room = None
         self._has_room(found)
 
     def _has_room(self, found: _Service) -> None:

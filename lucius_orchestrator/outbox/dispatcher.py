@@ -84,15 +84,15 @@ class Dispatcher(ClaimLoop):
         return True
 
     def take(self, claims: Sequence[Claim]) -> None:
-        now = asyncio.get_running_loop().time()
         for claim in claims:
-            service = row_of(claim).service
+            row = row_of(claim)
+            service = row.service
             if self._lobby.has(service) or not self._traffic.room(service):
-                self._lobby.add(claim, now)
+                self._lobby.add(claim, asyncio.get_running_loop().time())
                 self._traffic.await_room(service)
             else:
-                self._count([claim])
-                super().take([claim])
+                self._traffic.claimed(claim.job_id, row.step_id, service, row.body["lane"])
+                super().take((claim,))
 
     def _room_came(self) -> None:
         if self._traffic.with_backlog():

@@ -60,7 +60,8 @@ def queue_of(row: OutboxRow) -> str | None:
     """Return the queue that the outbox keeps a DIRECTIVE in; rows of other kinds have none."""
     if not isinstance(row, DirectiveRow) or row.kind is not OutboxKind.DIRECTIVE:
         return None
-    return queue_name(Queue(row.service, Mode(row.body["mode"]), row.body["tenant_id"]))
+    body = row.body
+    return f"{row.service}{QUEUE_SEPARATOR}{body['mode']}{QUEUE_SEPARATOR}{body['tenant_id']}"
 
 
 def queue_name(queue: Queue) -> str:
