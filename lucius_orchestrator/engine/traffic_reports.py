@@ -153,7 +153,11 @@ class TrafficReporter:
     async def _read(self, life: timedelta) -> None:
         now = self._engine.world.clock()
         found = await self._engine.ledger.reports(now - life)
-        others = [_decoded(report) for report in found if report.process_id != self._process_id]
+        others = [
+            report
+            for each in found
+            if each.process_id != self._process_id and (report := _decoded(each)) is not None
+        ]
         alive = [report for report in others if now - report.at <= self._settings.life]
         ids = sorted({r.process_id for r in alive if r.dispatches} | {self._process_id})
         dispatchers = len(ids) if self._dispatches else max(len(ids) - 1, 1)
@@ -200,13 +204,17 @@ def _plain(seen: Seen) -> list[Any]:
     return [None if heard_at is None else round(heard_at.timestamp() * 1000), *numbers, plain]
 
 
-def _decoded(report: TrafficReport) -> Report:
-    body = json.loads(report.document)
-    services = {name: _seen(plain) for name, plain in body["services"].items()}
-    moves = [Move(digest, state, _moment(at)) for digest, state, at in body["moves"]]
-    return Report(
-        report.process_id, report.at, body["dispatches"], services, body["first_move"], moves
-    )
+def _decoded(report: TrafficReport) -> Report | None:
+    """Return None for a report of a release that writes them in another form."""
+    try:
+        body = json.loads(report.document)
+        services = {name: _seen(plain) for name, plain in body["services"].items()}
+        moves = [Move(digest, state, _moment(at)) for digest, state, at in body["moves"]]
+        return Report(
+            report.process_id, report.at, body["dispatches"], services, body["first_move"], moves
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _seen(plain: list[Any]) -> Seen:

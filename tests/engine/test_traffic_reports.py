@@ -7,7 +7,7 @@ import pytest
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.engine.traffic import Presence, ServiceTraffic
 from lucius_orchestrator.engine.traffic_reports import ReportSettings, TrafficReporter
-from lucius_orchestrator.ports.ledger import REPORT_LIMIT
+from lucius_orchestrator.ports.ledger import REPORT_LIMIT, TrafficReport
 from tests.engine.plane import Plane, ack, request, result
 
 LIFE = ReportSettings().life
@@ -160,6 +160,16 @@ async def test_a_job_that_is_gone_is_forgotten(dispatcher: Member) -> None:
     plane.later(seconds=36)
     await exchange(dispatcher)
     assert dispatcher.ocr.unacknowledged == 0
+
+
+@pytest.mark.parametrize("document", ["", "[]", "{}", '{"services": {"ocr": [1]}, "moves": []}'])
+async def test_a_report_of_another_release_is_passed_over(
+    dispatcher: Member, document: str
+) -> None:
+    plane = dispatcher.plane
+    await plane.ledger.publish_report(TrafficReport("newer", plane.clock.now, document))
+    await exchange(dispatcher)
+    assert plane.traffic.dispatchers == 1
 
 
 async def test_a_report_has_its_limit(dispatcher: Member, api: Member) -> None:
