@@ -237,8 +237,8 @@ class TestAnAttemptThatIsNotAdmitted:
         assert signal.body["signal"] == "job_moved"
         assert signal.body["next"] == job.next
         assert (job.next["action"], job.next["attempt_no"]) == ("OPEN", 1)
-        job.queued()
-        assert (job.active.state, job.active.turn) == (StepState.DISPATCHING, None)
+        step = job.queued().active
+        assert (step.state, step.turn) == (StepState.DISPATCHING, None)
 
     def test_each_attempt_has_a_turn_of_its_own(self) -> None:
         job = Scenario.driven().submitted().queued().turn_granted().opened()

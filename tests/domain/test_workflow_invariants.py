@@ -16,7 +16,7 @@ from lucius_contract.errors import ErrorCode
 from lucius_contract.states import TERMINAL_JOB_STATES, JobState, StepState
 from lucius_contract.timeouts import MAX_CLOCK_SKEW
 from lucius_orchestrator.domain.aggregate import Engine, Turn
-from lucius_orchestrator.domain.decision import OutboxKind, WorkflowRow
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, WorkflowRow
 from lucius_orchestrator.domain.events import (
     AckTimedOut,
     AttemptOpened,
@@ -136,7 +136,7 @@ class CarelessWorkflows(CarelessWorld):
             isinstance(event, SlaExceeded) and event.by is None
         )
         for row in self.job.last.outbox:
-            if row.kind is OutboxKind.TURN:
+            if isinstance(row, DirectiveRow) and row.kind is OutboxKind.TURN:
                 self.turns.append(TurnGranted(row.step_id, row.attempt_no))
             if isinstance(row, WorkflowRow):
                 self.is_sent(row, event, told_before)
@@ -317,8 +317,9 @@ class CarelessWorkflows(CarelessWorld):
     def call_of_the_workflow(self, after: timedelta) -> Event:
         assert self.workflow is not None
         call = self.workflow.does(self.job.now + after, self.entropy())
-        is_opening = isinstance(call, AttemptOpened)
-        return replace(call, admitted=not self.is_full) if is_opening else call
+        if isinstance(call, AttemptOpened):
+            return replace(call, admitted=not self.is_full)
+        return call
 
     @precondition(lambda self: self.calls)
     @rule(data=st.data())
@@ -343,10 +344,13 @@ class CarelessWorkflows(CarelessWorld):
     def grant_a_turn(self, data: st.DataObject, again: int) -> None:
         """A dispatcher that was stalled grants one for the second time."""
         turn = data.draw(st.sampled_from(self.turns))
-        step, state = self.job.active, self.job.aggregate.job.state
-        is_next = (step.step_id, step.attempt_no + 1) == (turn.step_id, turn.attempt_no)
         if again:
             self.turns.remove(turn)
+        self.grant(turn)
+
+    def grant(self, turn: TurnGranted) -> None:
+        step, state = self.job.active, self.job.aggregate.job.state
+        is_next = (step.step_id, step.attempt_no + 1) == (turn.step_id, turn.attempt_no)
         if is_next and state not in (*TERMINAL_JOB_STATES, JobState.CANCELLING):
             self.granted.append(turn)
         self.happens(turn)
@@ -382,7 +386,7 @@ class CarelessWorkflows(CarelessWorld):
         if self.workflow is None:
             self.notice_that_it_is_lost()
         elif self.turns:
-            self.happens(self.turns.pop())
+            self.grant(self.turns.pop())
         elif job_state is JobState.PAUSED or step_state in WITH_A_SERVICE:
             self.happens(super().what_should_come_next())
         else:
