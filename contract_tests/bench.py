@@ -162,8 +162,7 @@ class Bench:
         """A new mock, a new workspace, a new service that remembers nothing."""
         await self.close()
         self._generation += 1
-        for name in ("workspace", "state"):
-            (self._folder / str(self._generation) / name).mkdir(parents=True)
+        self.workspace.mkdir(parents=True)
         self._mock = await Mock(
             MockSettings(self.contract.service, self.workspace, LOCK_SECONDS)
         ).__aenter__()
@@ -184,23 +183,25 @@ class Bench:
 
     @asynccontextmanager
     async def second_instance(self) -> AsyncIterator[ServiceProcess]:
-        """Beside the first, with the same store and the same storage."""
-        second = self._instance()
+        """Beside the first, with the same storage, and with the same store if it can be shared."""
+        second = self._instance("state" if self.contract.shares_store else "second-state")
         try:
             await second.start()
             yield second
         finally:
             await second.kill()
 
-    def _instance(self) -> ServiceProcess:
-        return ServiceProcess(self.loaded, self._environment(), self._log, self.mock.recording)
+    def _instance(self, state: str = "state") -> ServiceProcess:
+        environment = self._environment(state)
+        return ServiceProcess(self.loaded, environment, self._log, self.mock.recording)
 
     @property
     def _log(self) -> Path:
         return self._folder / str(self._generation) / "service.log"
 
-    def _environment(self) -> dict[str, str]:
-        state = self._folder / str(self._generation) / "state"
+    def _environment(self, name: str) -> dict[str, str]:
+        state = self._folder / str(self._generation) / name
+        state.mkdir(exist_ok=True)
         folder = str(self.loaded.folder)
         places = {"folder": folder, "state": str(state)}
         store = self.contract.dedup_store.replace("{state}", str(state)).replace("{folder}", folder)

@@ -111,6 +111,11 @@ class Contract(_Part):
         return self
 
     @property
+    def has_own_store(self) -> bool:
+        """Whether another instance can be given another store."""
+        return "{state}" in self.dedup_store
+
+    @property
     def held_sample(self) -> Sample:
         return self.slow or self.valid
 

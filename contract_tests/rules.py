@@ -18,6 +18,7 @@ class Need(StrEnum):
     ARTIFACTS = "artifacts"
     TWO_AT_ONCE = "a concurrency of at least 2"
     SECOND_INSTANCE = "a store that two instances can share"
+    TWO_STORES = "a store that two instances can share, or one for each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +223,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LC-22",
         "The service works on no more directives at once than its concurrency, and on that many in"
-        " parallel.",
+        " parallel. Under a backlog it acknowledges only what it starts, and leaves the rest to"
+        " other instances.",
         "Capacity",
         "More at once than it can bear ends in lost leases; fewer waste the machine, and"
-        " autoscaling is computed with the stated number.",
-        "Each lane has its own limit, or a lock makes handlers take turns.",
+        " autoscaling is computed with the stated number. What is acknowledged or locked before"
+        " there is room for it waits for one instance while others are idle, until its ACK is late"
+        " or its lock runs out.",
+        "Each lane has its own limit, a lock makes handlers take turns, or messages are fetched"
+        " ahead.",
     ),
     Rule(
         "LC-23",

@@ -6,9 +6,9 @@ Python's names in code. Unknown members are kept and written back.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from lucius_contract import CONTRACT_VERSION
 from lucius_contract.canonical import digest
@@ -129,6 +129,27 @@ class Directive(Message):
     Present where `output_ref` names an artifact."""
 
 
+class Capacity(Document):
+    """What one instance of the service can bear: it works on at most so many directives at once.
+    The orchestrator adds up the instances it has heard of lately. A hint, never a promise."""
+
+    instance_id: Name
+    """Which process says so; new at every start."""
+    slots: Annotated[int, Field(strict=True, ge=1, le=100_000)]
+    """How many directives it works on at once, at most."""
+
+
+def _ignored_if_invalid(value: Any, read: ValidatorFunctionWrapHandler) -> Capacity | None:
+    """A hint that cannot be read must not cost the reply that brings it."""
+    try:
+        return cast("Capacity | None", read(value))
+    except ValidationError:
+        return None
+
+
+CapacityHint = Annotated[Capacity | None, WrapValidator(_ignored_if_invalid)]
+
+
 class Ack(Message):
     """A service has picked up a directive."""
 
@@ -136,6 +157,8 @@ class Ack(Message):
     status: Literal["ACKED"] = "ACKED"
     timestamp: Instant
     """When it was written; information, never input to a decision."""
+    capacity: CapacityHint = None
+    """What the sending instance can bear; one that cannot be read counts as absent."""
     correlation_id: str | None = None
     traceparent: str | None = None
 
@@ -194,6 +217,8 @@ class Heartbeat(Message):
     timestamp: Instant
     """When it was written; information, never input to a decision."""
     progress: Progress | None = None
+    capacity: CapacityHint = None
+    """What the sending instance can bear; one that cannot be read counts as absent."""
     correlation_id: str | None = None
     traceparent: str | None = None
 

@@ -90,6 +90,21 @@ def whole(low: int, high: int, unit: str = "") -> Kind:
     return Kind(rule, read)
 
 
+_FRACTION = re.compile(r"[01](\.[0-9]{1,6})?")
+_FRACTION_RULE = "a number above 0, at most 1"
+
+
+def _read_fraction(text: str) -> float:
+    if not _FRACTION.fullmatch(text) or not 0 < float(text) <= 1:
+        raise must(_FRACTION_RULE, text)
+    return float(text)
+
+
+FRACTION = Kind(
+    _FRACTION_RULE, _read_fraction, lambda value: f"{value:.6f}".rstrip("0").rstrip(".")
+)
+
+
 def seconds(low: timedelta, high: timedelta) -> Kind:
     rule = f"a number of seconds from {in_seconds(low)} to {in_seconds(high)}"
 

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from contract_tests.contract import Contract
 from contract_tests.rules import Level
-from contract_tests.scenarios import failing, lasting, reading, repeating, replying, storing
+from contract_tests.scenarios import (
+    capacity,
+    failing,
+    lasting,
+    reading,
+    repeating,
+    replying,
+    storing,
+)
 from contract_tests.scenarios.scenario import Case, Scenario, Ways, cases_of
 
 SCENARIOS: tuple[Scenario, ...] = tuple(
@@ -16,6 +24,7 @@ SCENARIOS: tuple[Scenario, ...] = tuple(
             *reading.SCENARIOS,
             *failing.SCENARIOS,
             *lasting.SCENARIOS,
+            *capacity.SCENARIOS,
         ),
         key=lambda scenario: scenario.rule_id,
     )

@@ -1,4 +1,4 @@
-"""LC-21, LC-22, LC-24, LC-26: health, capacity, and work that takes long."""
+"""LC-21, LC-24, LC-26: health, and work that takes long."""
 
 from datetime import timedelta
 
@@ -11,8 +11,6 @@ from lucius_orchestrator.domain.aggregate import ReplyVia
 from orchestrator_mock import Entry, What
 
 _NOTICED = 10.0
-_MORE = 3
-_WINDOW = 1.5
 _BEAT = timedelta(seconds=1)
 _BEATS = 9
 
@@ -61,30 +59,6 @@ async def _check_notices(bench: Bench, what: str) -> None:
 async def _check_recovers(bench: Bench, what: str) -> None:
     if await bench.service.until(True, bench.patience) is None:
         raise RuleBroken(f"/healthz/ready was not answered 200 again after {what} was back")
-
-
-async def concurrency(bench: Bench, via: ReplyVia) -> None:
-    """Three directives more than its concurrency come at once, and all inputs are held back: so
-    many reads are open as it works on directives."""
-    limit = bench.contract.concurrency
-    sent = [bench.send(via, held=True) for _ in range(limit + _MORE)]
-    await bench.expect(
-        lambda: _at_work(sent) >= limit or None,
-        f"fewer than its {limit} directives were worked on at once",
-    )
-    more = await bench.mock.recording.wait(lambda: _at_work(sent) > limit or None, _WINDOW)
-    most = _at_work(sent)
-    for each in sent:
-        each.release()
-    for each in sent:
-        await each.succeeded()
-        await each.settled()
-    if more:
-        raise RuleBroken(f"{most} directives were worked on at once; its concurrency is {limit}")
-
-
-def _at_work(sent: list[Sent]) -> int:
-    return sum(bool(each.refs[0].reads) for each in sent)
 
 
 async def longer_than_the_lock(bench: Bench, via: ReplyVia) -> None:
@@ -157,7 +131,6 @@ def _has_heard(sent: Sent, since: int) -> bool:
 SCENARIOS = (
     Scenario("LC-21", "bus-away", bus_away),
     Scenario("LC-21", "storage-away", storage_away),
-    Scenario("LC-22", "concurrency", concurrency),
     Scenario("LC-24", "long-work", longer_than_the_lock),
     Scenario("LC-26", "heartbeats", heartbeats, Ways.EACH),
     Scenario("LC-26", "cancel", cancel, Ways.HTTP),

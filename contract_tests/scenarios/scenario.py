@@ -72,4 +72,5 @@ def _has(contract: Contract, need: Need) -> bool:
         Need.ARTIFACTS: contract.artifacts,
         Need.TWO_AT_ONCE: contract.concurrency > 1,
         Need.SECOND_INSTANCE: contract.shares_store,
+        Need.TWO_STORES: contract.shares_store or contract.has_own_store,
     }[need]

@@ -18,7 +18,7 @@ from docs.generator.settings import service_settings_page, settings_page
 from lucius_contract.audit import VERDICT_HTTP_STATUS
 from lucius_contract.documents import Artifact, Document, Ref
 from lucius_contract.errors import ERRORS, WrittenBy
-from lucius_contract.messages import CallbackUrls, Progress, StepError
+from lucius_contract.messages import CallbackUrls, Capacity, Progress, StepError
 from lucius_contract.states import (
     IN_FLIGHT_STEP_STATES,
     JOB_STATUS,
@@ -44,7 +44,7 @@ from lucius_outbox.redaction import MAX_ERROR
 from lucius_outbox.states import LEDGER_NAME, delivery_name
 from lucius_outbox.telemetry import EVENTS, METRICS
 
-PARTS: tuple[type[Document], ...] = (Ref, Artifact, StepError, Progress, CallbackUrls)
+PARTS: tuple[type[Document], ...] = (Ref, Artifact, StepError, Progress, Capacity, CallbackUrls)
 
 
 def files() -> Mapping[str, str]:

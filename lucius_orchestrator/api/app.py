@@ -34,6 +34,7 @@ from lucius_orchestrator.api.parameters import query_names
 from lucius_orchestrator.api.parts import ApiParts, CallbackParts, HealthParts
 from lucius_orchestrator.api.problems import UNFORESEEN, refusal_of
 from lucius_orchestrator.api.protocols import Protocols
+from lucius_orchestrator.api.services import ServiceList
 from lucius_orchestrator.api.stream import Streams
 from lucius_orchestrator.api.submission import Submit
 from lucius_orchestrator.security.callers import Verb
@@ -155,6 +156,7 @@ def _routes(parts: ApiParts, access: Access, stopping: asyncio.Event) -> dict[Op
         ops.LIST_DEAD_LETTERS: DeadLetters(parts).list,
         ops.LIST_PROTOCOLS: protocols.list,
         ops.READ_PROTOCOL: protocols.read,
+        ops.LIST_SERVICES: ServiceList(parts).list,
     }
 
 

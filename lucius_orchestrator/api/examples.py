@@ -53,6 +53,7 @@ _ATTEMPT = {
     "ended_by": "RESULT_SUCCEEDED",
     "error": None,
     "ignored_replies": 0,
+    "unanswered": False,
 }
 _STEP = {
     "stepId": "step_01",
@@ -63,6 +64,7 @@ _STEP = {
     "status": "SUCCEEDED",
     "attempt_no": 1,
     "max_attempts": 3,
+    "unanswered": 0,
     "lease_expires_at": None,
     "next_attempt_at": None,
     "progress": {"fraction": 1.0, "note": "page 3 of 3"},
@@ -127,6 +129,22 @@ _LETTER = {
     "first_at": "2026-01-27T10:45:00Z",
     "last_at": "2026-01-27T10:45:00Z",
     "redriven_by": None,
+}
+_SERVICE = {
+    "service": "ocr",
+    "presence": "PRESENT",
+    "heard_at": "2026-01-27T10:00:03Z",
+    "waiting": 1200,
+    "oldest_waiting_at": "2026-01-27T09:56:00Z",
+    "oldest_waiting_seconds": 245.5,
+    "unacknowledged": 3,
+    "working": 8,
+    "window": 12,
+    "capacity": 8,
+    "instances": 2,
+    "rate_per_second": 4.2,
+    "has_backlog": True,
+    "lanes": [{"lane": 3, "waiting": 200}, {"lane": 14, "waiting": 1000}],
 }
 _PROTOCOL = {
     "protocol_id": "ocr",
@@ -194,6 +212,7 @@ EXAMPLES: dict[str, Example] = {
     "DeadLetterPage": {"items": [_LETTER], "next_cursor": None},
     "ProtocolPage": {"items": [_PROTOCOL], "next_cursor": None},
     "ProtocolView": _PROTOCOL,
+    "ServicePage": {"items": [_SERVICE], "next_cursor": None},
     "ReplyVerdict": {
         "verdict": "APPLIED",
         "lease_expires_at": "2026-01-27T10:15:03Z",

@@ -64,6 +64,8 @@ class AttemptView(RouteView):
     error: FailureView | None
     ignored_replies: int
     """Replies that changed nothing."""
+    unanswered: bool
+    """It ended while nothing was heard from the service at all, and does not count as a try."""
 
 
 class StepView(Shape):
@@ -75,6 +77,8 @@ class StepView(Shape):
     status: StepStatus
     attempt_no: int
     max_attempts: int
+    unanswered: int
+    """Attempts that do not count, since nothing was heard from the service."""
     lease_expires_at: datetime | None
     next_attempt_at: datetime | None
     progress: Progress | None

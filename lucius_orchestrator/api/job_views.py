@@ -56,6 +56,7 @@ def step_view(step: Step) -> View:
         "status": STEP_STATUS[step.state],
         "attempt_no": step.attempt_no,
         "max_attempts": step.policy.max_attempts,
+        "unanswered": step.unanswered,
         "lease_expires_at": step.lease_expires_at,
         "next_attempt_at": step.next_attempt_at,
         "progress": step.progress,
@@ -81,6 +82,7 @@ def attempt_view(attempt: Attempt) -> View:
         "ended_by": attempt.ended_by,
         "error": error_view(attempt.error_code, attempt.error_message),
         "ignored_replies": attempt.ignored_replies,
+        "unanswered": attempt.unanswered,
     }
 
 

@@ -28,7 +28,7 @@ from lucius_orchestrator.ports.ledger import JobQuery, Stored
 _EPOCH = datetime.fromtimestamp(0, UTC)
 """No job is older; ledgers need not reckon with the year 1."""
 
-_REPRESENTATION = "1"
+_REPRESENTATION = "2"
 """Changes when the same stored job is shown in another way."""
 
 

@@ -184,6 +184,14 @@ READ_PROTOCOL = Operation(
     verb=Verb.READ_PROTOCOLS,
     codes=(HttpCode.NOT_FOUND,),
 )
+LIST_SERVICES = Operation(
+    "GET",
+    paths.SERVICES,
+    "listServices",
+    "How services stand: what waits for them, what is with them, what was heard from them.",
+    shapes.ServicePage,
+    verb=Verb.READ_SERVICES,
+)
 SEND_ACK = _callback(paths.ACK, "sendAck", "A service has picked up a directive.", Ack)
 SEND_RESULT = _callback(paths.RESULT, "sendResult", "How an attempt ended.", Result)
 SEND_HEARTBEAT = _callback(
@@ -233,6 +241,7 @@ OPERATIONS: tuple[Operation, ...] = (
     LIST_DEAD_LETTERS,
     LIST_PROTOCOLS,
     READ_PROTOCOL,
+    LIST_SERVICES,
     *artifacts.OPERATIONS,
     LIVE,
     READY,

@@ -10,6 +10,7 @@ from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.api.health import Check
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.ports.registry import Registry
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
@@ -65,6 +66,7 @@ class ApiParts(CallbackParts):
     plan: PlanSettings
     refs: RefPolicy
     check_webhooks: Callable[[Sequence[str]], None]
+    services: Services
     steering: Steering | None = None
     artifacts: Artifacts | None = None
     artifacts_off: str = "artifacts are off"

@@ -33,6 +33,7 @@ from lucius_artifacts.signing import SignatureRefused
 from lucius_contract.canonical import pointer_to
 from lucius_contract.errors import ERRORS, ContractError, ErrorCode, Problem
 from lucius_logs.context import correlation
+from lucius_orchestrator.engine.backlogs import LaneSaturated
 from lucius_orchestrator.ports.ledger import InvalidCursor, LedgerUnavailable
 
 MEDIA_TYPE = "application/problem+json"
@@ -131,6 +132,8 @@ def _of_contract(error: ContractError, retry_after: timedelta) -> Refusal | None
     info = ERRORS[error.code]
     if info.http_status is None:
         return None
+    if isinstance(error, LaneSaturated):
+        retry_after = error.retry_after or retry_after
     headers = waiting(retry_after) if info.retryable else {}
     if error.code is ErrorCode.UNAUTHENTICATED:
         headers["www-authenticate"] = "Bearer"

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lucius_contract.audit import DeadLetterKind, Verdict
+from lucius_contract.routing import LANES
 from lucius_orchestrator.domain.aggregate import ReplyVia
+from lucius_orchestrator.engine.traffic import Presence
 
 Pointer = Annotated[str, Field(pattern="^(/.*)?$")]
 
@@ -75,6 +77,46 @@ class ProtocolView(Shape):
     request_type: str
     aliases: list[str]
     steps: list[ProtocolStepView]
+
+
+class LaneBacklog(Shape):
+    lane: Annotated[int, Field(ge=0, lt=LANES)]
+    waiting: int
+
+
+class ServiceView(Shape):
+    """A service, as all processes of the control plane together see it."""
+
+    service: str
+    presence: Presence
+    """ABSENT: a directive was not acknowledged in time, and nothing was heard since it was sent."""
+    heard_at: datetime | None
+    """When it last sent anything."""
+    waiting: int
+    """Directives that are not published yet."""
+    oldest_waiting_at: datetime | None
+    oldest_waiting_seconds: float | None
+    unacknowledged: int
+    """Directives that were published and not acknowledged."""
+    working: int
+    """Directives that were acknowledged and have no RESULT yet."""
+    window: int
+    """How many directives may be unacknowledged at a time."""
+    capacity: int | None
+    """On how many directives it works at a time, as far as that is known."""
+    instances: int
+    """Those that state how much they work on at a time."""
+    rate_per_second: float
+    """Directives that it finishes, in the last seconds."""
+    has_backlog: bool
+    """A dispatcher holds directives back, since the window is full."""
+    lanes: list[LaneBacklog]
+    """Where directives wait."""
+
+
+class ServicePage(Shape):
+    items: list[ServiceView]
+    next_cursor: None
 
 
 class DeadLetterPage(Shape):

@@ -6,8 +6,9 @@ from lucius_orchestrator.bootstrap.parts import After, Part
 from lucius_orchestrator.bootstrap.process import Process, artifact_token, reply_address
 from lucius_orchestrator.bootstrap.registry import RegistryWatch
 from lucius_orchestrator.bootstrap.temporal import couriers_of, worker_of
+from lucius_orchestrator.engine.traffic_reports import TrafficReporter
 from lucius_orchestrator.invoker.local import LocalInvoker
-from lucius_orchestrator.outbox.dispatcher import Dispatcher
+from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.replies.consumer import ReplyConsumer
 from lucius_orchestrator.sweepers.index_repair import IndexRepair
@@ -32,8 +33,10 @@ def drivers_of(process: Process) -> Iterator[Part]:
         dispatcher = Dispatcher(
             engine,
             bus,
+            DispatcherSettings(burst_share=settings.burst_share),
             reply_address=reply_address(process),
             artifact_token=artifact_token(process),
+            weight=lambda tenant_id: process.registry.snapshot().tenant(tenant_id).weight,
         )
         # What is published before there are subscriptions would be lost or refused for good.
         yield After(process.bus.keeper.settled, dispatcher)
@@ -42,7 +45,9 @@ def drivers_of(process: Process) -> Iterator[Part]:
 
 
 def watchers_of(process: Process) -> Iterator[Part]:
+    """Those that drivers rely on: they begin before them, and are stopped after them."""
     source = process.source
+    yield TrafficReporter(process.engine, dispatches=process.role.dispatches)
     yield process.observation.gauges(process.engine.ledger)
     if process.bus is None:
         yield RegistryWatch(source.registry, _nobody, source.interval)

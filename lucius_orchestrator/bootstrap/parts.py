@@ -74,10 +74,10 @@ def calm_the_collector() -> None:
 
 @asynccontextmanager
 async def running(parts: Sequence[Part]) -> AsyncIterator[None]:
-    """Run the parts beside the body; they are stopped in the order in which they are named. A part
-    that fails ends the body."""
+    """Run the parts beside the body; they are stopped in the order in which they are named, and
+    begin in the opposite one. A part that fails ends the body."""
     async with asyncio.TaskGroup() as tasks:
-        for part in parts:
+        for part in reversed(parts):
             tasks.create_task(part.run())
         await asyncio.sleep(0)  # so that each has begun before it can be stopped
         try:

@@ -105,6 +105,7 @@ def _api_parts(process: Process, health: HealthParts) -> ApiParts:
         plan=plan_settings_of(settings),
         refs=settings.refs,
         check_webhooks=policy_of(settings).check,
+        services=process.services,
         steering=Steering(process.engine, process.commander),
         artifacts=process.artifacts,
         artifacts_off=why_off(settings),

@@ -19,7 +19,10 @@ from lucius_orchestrator.bootstrap.stores import open_ledger
 from lucius_orchestrator.bootstrap.temporal import OpenTemporal, open_temporal
 from lucius_orchestrator.bootstrap.topology import topology_of
 from lucius_orchestrator.bootstrap.topology_keeper import TopologyKeeper
+from lucius_orchestrator.engine.backlogs import Backlogs, PendingLimit
 from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.services import Services
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.invoker.desk import InvokerDesk
 from lucius_orchestrator.invoker.local import LocalInvoker
 from lucius_orchestrator.ports.invoker import Commander
@@ -40,6 +43,7 @@ class Process(NamedTuple):
     source: OpenRegistry
     registry: LimitedRegistry
     engine: LedgerEngine
+    services: Services
     observation: Observation
     bus: BusParts | None = None
     temporal: OpenTemporal | None = None
@@ -61,8 +65,15 @@ async def open_process(
         opening = open_artifacts(settings, world, ledger, address, observation.metrics)
         artifacts = await opened.enter_async_context(opening)
     inputs = None if artifacts is None else ArtifactInputs(artifacts.reading)
-    engine = LedgerEngine(ledger, world, observation.telemetry, inputs=inputs)
-    process = Process(settings, role, address, source, registry, engine, observation)
+    traffic = Traffic(world.clock, settings.dispatch_window, settings.dispatch_window_per_lane)
+    backlogs = Backlogs(ledger)
+    opened.push_async_callback(backlogs.close)
+    limit = PendingLimit(backlogs, traffic, settings.max_pending_per_lane)
+    engine = LedgerEngine(
+        ledger, world, observation.telemetry, inputs=inputs, traffic=traffic, pending_limit=limit
+    )
+    services = Services(traffic, backlogs, registry.snapshot)
+    process = Process(settings, role, address, source, registry, engine, services, observation)
     process = process._replace(artifacts=artifacts)
     if role.uses_bus:
         process = process._replace(bus=await _bus(process, opened))

@@ -81,13 +81,15 @@ class ReplyReceived(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class AckReceived(ReplyReceived):
-    """`capacity`: the instance that sent it, and on how many directives it works at once."""
+    """`capacity`: the instance that sent it and how many slots it has. Nothing is decided by it."""
 
     capacity: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReceived(ReplyReceived):
+    """`capacity` as in an ACK."""
+
     progress: JsonObject | None = None
     capacity: tuple[str, int] | None = None
 
@@ -185,10 +187,11 @@ def from_reply(reply: Reply) -> ReplyEvent:
     identity = (reply.step_id, reply.attempt_no, reply.lease_id, reply.tenant_id)
     if isinstance(reply, Result):
         return _from_result(reply)
+    capacity = (reply.capacity.instance_id, reply.capacity.slots) if reply.capacity else None
     if isinstance(reply, Ack):
-        return AckReceived(*identity)
-    progress = reply.progress
-    return HeartbeatReceived(*identity, progress=progress.to_json() if progress else None)
+        return AckReceived(*identity, capacity=capacity)
+    progress = reply.progress.to_json() if reply.progress else None
+    return HeartbeatReceived(*identity, progress=progress, capacity=capacity)
 
 
 def _from_result(result: Result) -> ResultReceived:

@@ -26,7 +26,7 @@ GOOD = 0.25
 BAD = 0.5
 """The part of the ACK timeout from which a pickup is slow."""
 
-LONGEST_PROBE_PAUSE = timedelta(minutes=30)
+LONGEST_PROBE_PAUSE = timedelta(hours=2)
 _MOST_DOUBLINGS = 16
 
 

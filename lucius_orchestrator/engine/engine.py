@@ -11,7 +11,7 @@ from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.ids import JOB_RANDOM_BYTES, LEASE_BYTES, new_job_id, new_lease_id
 from lucius_contract.messages import Reply
 from lucius_contract.states import JobState, StepState
-from lucius_orchestrator.domain.aggregate import Aggregate, Engine
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Step
 from lucius_orchestrator.domain.creation import new_job
 from lucius_orchestrator.domain.decide import decide
 from lucius_orchestrator.domain.decision import Decision, ReplyAnswer, apply, merged_decision
@@ -30,6 +30,7 @@ from lucius_orchestrator.domain.events import (
     from_reply,
 )
 from lucius_orchestrator.domain.timers import Due
+from lucius_orchestrator.engine.backlogs import PendingLimit
 from lucius_orchestrator.engine.holding import HoldingCreation, is_held
 from lucius_orchestrator.engine.mailboxes import Letter, Mailboxes
 from lucius_orchestrator.engine.recent import RecentJobs
@@ -107,6 +108,7 @@ class LedgerEngine:
         settings: EngineSettings | None = None,
         inputs: Inputs | None = None,
         traffic: Traffic | None = None,
+        pending_limit: PendingLimit | None = None,
     ) -> None:
         self.ledger = ledger
         self.world = world
@@ -114,6 +116,8 @@ class LedgerEngine:
         self.traffic = traffic or Traffic(world.clock)
         self.inputs = inputs
         """None: nothing is held for jobs."""
+        self.pending_limit = pending_limit
+        """None: as many directives may wait as come."""
         self.dispatches = False
         """Whether this process sends directives: a dispatcher that is made for it says so."""
         self._settings = settings or EngineSettings()
@@ -133,6 +137,7 @@ class LedgerEngine:
             return NewJob(apply(aggregate, decision), decision)
 
         proposed = build(job_id)  # before anything is reserved: what is too large is refused here
+        await self._check_pending(request, proposed.aggregate.active)
         create = partial(
             self._create,
             Reservation(request.tenant_id, request.entry, request.content_hash, job_id),
@@ -279,6 +284,13 @@ class LedgerEngine:
     def _fresh(self) -> Fresh:
         lease_id = new_lease_id(self.world.entropy(LEASE_BYTES))
         return Fresh(lease_id, jitter=2 * self.world.chance() - 1)
+
+    async def _check_pending(self, request: JobRequest, first: Step) -> None:
+        """Raise `LaneSaturated` where no further directive may wait, unless the request made a job
+        before. Only then is the entry looked up: an ordinary request costs nothing more."""
+        refusal = self.pending_limit and self.pending_limit.refusal(first.service, first.route.lane)
+        if refusal and await self.ledger.find(request.tenant_id, request.entry) is None:
+            raise refusal
 
     async def _create(
         self, reservation: Reservation, build: Callable[[str], NewJob], request: JobRequest

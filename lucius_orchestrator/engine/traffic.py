@@ -37,6 +37,7 @@ INSTANCE_LIFE = timedelta(minutes=10)
 pause between two heartbeats by default."""
 
 _RATE_SPAN = 10.0
+_SMOOTHING = 0.2
 _CHECK_WORKING = timedelta(minutes=1)
 _CHECK_LATE = timedelta(seconds=5)
 
@@ -108,7 +109,9 @@ class _Entry:
     lane: int
     sent_at: datetime
     check_at: datetime
-    is_probe: bool = False
+    began_at: datetime | None = None
+    probed: int | None = None
+    """Of a probe: the capacity that was known when it was claimed."""
     digest: str | None = None
 
 
@@ -131,6 +134,8 @@ class _Service:
     remote: Seen = field(default_factory=Seen)
     finished: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     """Where the current span began, how many were finished in it, and in the one before."""
+    seconds: float = 0.0
+    """How long the work on a directive took lately."""
 
     @property
     def unacknowledged(self) -> int:
@@ -149,6 +154,14 @@ class _Service:
         return self.shown_capacity
 
     def rate(self, now: float) -> float:
+        """Return how many directives are finished in a second: no more than were, and no more than
+        slots allow, since several long ones may end at once."""
+        capacity = self.capacity()
+        if capacity is None or not self.seconds:
+            return self._finished_lately(now)
+        return min(self._finished_lately(now), capacity / self.seconds)
+
+    def _finished_lately(self, now: float) -> float:
         began, count, before = self.finished
         if now - began >= 2 * _RATE_SPAN:
             return 0.0
@@ -157,7 +170,8 @@ class _Service:
         left = 1.0 - (now - began) / _RATE_SPAN
         return (count + before * left) / _RATE_SPAN
 
-    def count_finished(self, now: float) -> None:
+    def count_finished(self, now: float, seconds: float) -> None:
+        self.seconds += (seconds - self.seconds) * (_SMOOTHING if self.seconds else 1.0)
         began, count, _ = self.finished
         if now - began < _RATE_SPAN:
             self.finished[1] = count + 1.0
@@ -197,10 +211,8 @@ class Traffic:
         now = self._clock()
         found = self._service(service)
         self._let_go((job_id, step_id))
-        is_probe = self._room(found, now) <= 0
-        if is_probe:
-            found.probes = found.probes._replace(last_at=now)
-        entry = _Entry(found, CLAIMED, lane, now, now + timeouts.RECOVERY_GRACE, is_probe)
+        probed = found.capacity() if self._room(found, now) <= 0 else None
+        entry = _Entry(found, CLAIMED, lane, now, now + timeouts.RECOVERY_GRACE, probed=probed)
         self._entries[job_id, step_id] = entry
         found.counts[CLAIMED] += 1
         found.lanes[lane] += 1
@@ -243,17 +255,19 @@ class Traffic:
         """Return how many more directives of the service this process may publish now."""
         return max(self._room(self._service(service), self._clock()), 0)
 
-    def room_or_probe(self, service: str) -> int:
-        """Return the same, or 1 where it is time to try a service that seems to be full."""
+    def may_probe(self, service: str) -> bool:
+        """Return whether it is time to try a service that has no room with one directive."""
         found, now = self._service(service), self._clock()
-        room = self._room(found, now)
-        if room > 0:
-            return room
-        signals = self._signals(found, now)
+        if self.rank or self._room(found, now) > 0:
+            return False
         if found.probes.last_at is None:
             found.probes = Probes(now)
-        is_mine = self.rank == 0 and found.unacknowledged == 0
-        return int(is_mine and windows.may_probe(found.probes, signals, now))
+        return windows.may_probe(found.probes, self._signals(found, now), now)
+
+    def has_probed(self, service: str) -> None:
+        """Begin the pause before the next probe."""
+        found = self._service(service)
+        found.probes = found.probes._replace(last_at=self._clock())
 
     def has_lane_room(self, service: str, lane: int) -> bool:
         return self._service(service).lanes[lane] < self._lane_limit
@@ -278,9 +292,15 @@ class Traffic:
         heard = _latest(found.heard_at, found.remote.heard_at)
         return heard is None or heard < since
 
-    def services(self) -> list[ServiceTraffic]:
+    def services(self, named: Iterable[str] = ()) -> list[ServiceTraffic]:
+        """Return those that were seen and those that are named, by name."""
         now = self._clock()
-        return [self._seen_by_all(found, now) for _, found in sorted(self._services.items())]
+        names = sorted({*named, *self._services})
+        return [self._seen_by_all(self._service(name), now) for name in names]
+
+    def rate(self, service: str) -> float:
+        """Return how many directives the service finishes in a second."""
+        return self._signals(self._service(service), self._clock()).rate
 
     # What is exchanged with other processes.
 
@@ -441,6 +461,7 @@ class Traffic:
             found.counts[state] += 1
             if state == WORKING:
                 found.lanes[entry.lane] -= 1
+                entry.began_at = at
             entry.state = state
         found.idle_since = None
         wait = _CHECK_WORKING if state == WORKING else found.ack_timeout + _CHECK_LATE
@@ -462,11 +483,18 @@ class Traffic:
         )
         if found.shown_capacity is not None and found.counts[WORKING] >= found.shown_capacity:
             found.shown_capacity = found.counts[WORKING] + 1
-        if entry.is_probe:
-            is_quick = waited <= found.ack_timeout * windows.GOOD
-            found.probes = Probes() if is_quick else _failed(found.probes)
-            entry.is_probe = False
+        if entry.probed is not None:
+            self._has_probed(found, entry.probed, waited)
+            entry.probed = None
         self._has_room(found)
+
+    def _has_probed(self, found: _Service, known: int, waited: timedelta) -> None:
+        """A probe that another instance took opens the way; one that took a slot that had just
+        become free says nothing."""
+        if (found.capacity() or 0) > known:
+            found.probes = Probes()
+        elif waited > found.ack_timeout * windows.GOOD:
+            found.probes = _failed(found.probes)
 
     def _missed(self, entry: _Entry, event: AckTimedOut, at: datetime) -> None:
         found = entry.service
@@ -475,13 +503,14 @@ class Traffic:
             found.window = windows.absent(self._limits, at)
         else:
             found.window = windows.missed(found.window, self._limits, sent_at=entry.sent_at, now=at)
-        if entry.is_probe:
-            found.probes, entry.is_probe = _failed(found.probes), False
+        if entry.probed is not None:
+            found.probes, entry.probed = _failed(found.probes), None
 
     def _end(self, key: Key, entry: _Entry, at: datetime, *, has_worked: bool) -> None:
         if has_worked:
             self._picked_up(entry, at)
-            entry.service.count_finished(at.timestamp())
+            seconds = (at - (entry.began_at or at)).total_seconds()
+            entry.service.count_finished(at.timestamp(), seconds)
         self._let_go(key)
 
     def _let_go(self, key: Key) -> None:

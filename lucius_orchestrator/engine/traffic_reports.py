@@ -7,7 +7,7 @@ directives count for a little longer, its moves for nothing.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -78,25 +78,32 @@ class TrafficReporter:
     async def run(self) -> None:
         self._stopped.clear()
         try:
-            await self._guarded(self.restore)
+            await self.restore()
             while not self._stopping.is_set():
-                await self._guarded(self.run_once)
+                await self.run_once()
                 await until_set(self._stopping, self._settings.interval)
-            await self._guarded(self._withdraw)
+            await self._guarded(self._engine.ledger.withdraw_report(self._process_id))
         finally:
             self._stopped.set()
 
     async def run_once(self) -> None:
-        """Report, read the reports of others, and look at what nothing was heard of."""
+        """Report, read the reports of others, and look at what nothing was heard of. A ledger that
+        fails is logged; the next round tries again."""
+        await self._guarded(self._exchange())
+
+    async def restore(self) -> None:
+        """Learn from the ledger what was with services when this process began, unless others who
+        know are there."""
+        await self._guarded(self._restore())
+
+    async def _exchange(self) -> None:
         await self._publish()
         await self._read(self._settings.life)
         self._traffic.tick()
         for job_id in self._traffic.in_doubt(self._settings.checked):
             await self._look_at(job_id)
 
-    async def restore(self) -> None:
-        """Learn from the ledger what was with services when this process began, unless others who
-        know are there."""
+    async def _restore(self) -> None:
         await self._read(_REMEMBERED)
         if not self._dispatches or self._traffic.dispatchers > 1:
             return
@@ -105,10 +112,10 @@ class TrafficReporter:
         for job_id, _ in due:
             await self._look_at(job_id)
 
-    async def _guarded(self, act: Callable[[], Any]) -> None:
+    async def _guarded(self, act: Awaitable[None]) -> None:
         try:
-            await act()
-        except LedgerError as error:  # the next round tries again
+            await act
+        except LedgerError as error:
             self._engine.telemetry.reports_failed(error)
 
     async def _look_at(self, job_id: str) -> None:
@@ -118,9 +125,6 @@ class TrafficReporter:
             if error.code is not ErrorCode.JOB_NOT_FOUND:
                 raise
             self._traffic.forget(job_id)
-
-    async def _withdraw(self) -> None:
-        await self._engine.ledger.withdraw_report(self._process_id)
 
     async def _publish(self) -> None:
         now = self._engine.world.clock()

@@ -87,13 +87,15 @@ class Dispatcher(ClaimLoop):
     async def _fetch(self, lanes: frozenset[int]) -> list[Claim]:
         self._promised.clear()  # of commits that failed nothing comes
         claims = await self._engine.ledger.claim_in_turn(self._turns, self._settings.lease, lanes)
-        self._turns.settle(claims)
+        unfit = self._turns.settle(claims)
+        if unfit:
+            await self._engine.ledger.release(unfit)
+            claims = [claim for claim in claims if claim not in unfit]
         self._count(claims)
         return claims
 
     def _may_be_more(self, claims: Sequence[Claim]) -> bool:
-        has_room = self._traffic.room_or_probe
-        return bool(claims) and any(map(has_room, self._traffic.with_backlog()))
+        return bool(claims) and any(map(self._traffic.room, self._traffic.with_backlog()))
 
     def _lost(self, claim: Claim) -> None:
         self._traffic.unpublished(claim.job_id, row_of(claim).step_id)

@@ -12,6 +12,7 @@ from lucius_contract.routing import Mode, lane_of
 from lucius_orchestrator.domain.decision import DirectiveRow
 from lucius_orchestrator.domain.fair_order import Turn, allot, split
 from lucius_orchestrator.engine.traffic import Traffic
+from lucius_orchestrator.outbox.publishing import row_of
 from lucius_orchestrator.ports.ledger import Claim, Queue
 
 Weight = Callable[[str], int]
@@ -43,13 +44,17 @@ class FairTurns:
         self._burst_share = burst_share
         self._rounds: dict[str, _Round] = {}
         self._rooms: dict[str, int] = {}
+        self._probed = set[str]()
 
     def room(self, service: str) -> int:
         """Each service has a batch of its own, so that none takes the place of another."""
         if service == NO_SERVICE:
             return self._batch_size
-        room = min(self._traffic.room_or_probe(service), self._batch_size)
+        room = min(self._traffic.room(service), self._batch_size)
         self._rooms[service] = room
+        if room == 0 and self._traffic.may_probe(service):
+            self._probed.add(service)
+            return 1
         return room
 
     def last(self, service: str, mode: Mode) -> Queue | None:
@@ -61,7 +66,7 @@ class FairTurns:
         default = [queue for queue in waiting if self._may_go(queue)]
         burst = [queue for queue in waiting if queue.mode is Mode.BURST]
         rooms = split(
-            self._rooms.get(service, 0),
+            max(self._rooms.get(service, 0), int(service in self._probed)),
             default_waits=bool(default),
             burst_waits=bool(burst),
             burst_share=self._burst_share,
@@ -80,16 +85,24 @@ class FairTurns:
 
         return shares
 
-    def settle(self, claims: Sequence[Claim]) -> None:
-        """Learn which services have directives that wait: those that had no room for all."""
-        claimed = Counter(
-            claim.row.service for claim in claims if isinstance(claim.row, DirectiveRow)
-        )
+    def settle(self, claims: Sequence[Claim]) -> list[Claim]:
+        """End a look: learn which services have directives that wait for room, and return the
+        claims that must not go out. That is a probe that was tried before: so a directive loses no
+        more than one attempt to finding out whether its service is full."""
+        unfit = [claim for claim in claims if self._is_unfit(row_of(claim))]
+        claimed = Counter(row_of(claim).service for claim in claims)
         for service in {*self._traffic.with_backlog(), *self._rooms}:
             room = self._rooms.get(service)
-            is_full = room == 0 or (room is not None and claimed[service] >= room)
+            is_full = room is not None and claimed[service] >= room
             self._traffic.set_backlog(service, waits=is_full)
+        for service in self._probed:
+            self._traffic.has_probed(service)
+        self._probed.clear()
         self._rooms.clear()
+        return unfit
+
+    def _is_unfit(self, row: DirectiveRow) -> bool:
+        return row.service in self._probed and row.attempt_no > 1
 
     def _round(self, service: str) -> _Round:
         found = self._rounds.get(service)

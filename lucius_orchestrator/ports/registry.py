@@ -51,7 +51,7 @@ class ProtocolDefinition:
 class TenantConfig:
     """What is set for one tenant; None: the default counts. Places are added to the default's.
     `webhook_keys` are the generations of the tenant's key that sign its webhooks, the newest
-    first."""
+    first; `weight` is how many directives it gets in a turn where tenants take turns."""
 
     mode: Mode | None = None
     allowed_modes: frozenset[Mode] | None = None
@@ -59,6 +59,7 @@ class TenantConfig:
     input_places: tuple[str, ...] = ()
     output_places: tuple[str, ...] = ()
     webhook_keys: tuple[int, ...] = (1,)
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Verb(StrEnum):
     REDRIVE = "redrive"
     LIST_DEAD_LETTERS = "list_dead_letters"
     READ_PROTOCOLS = "read_protocols"
+    READ_SERVICES = "read_services"
     READ_METRICS = "read_metrics"
     READ_READINESS = "read_readiness"
     UPLOAD = "upload"
@@ -56,6 +57,7 @@ def _table() -> Mapping[Verb, frozenset[Role]]:
             Verb.REDRIVE: frozenset({operate, admin}),
             Verb.LIST_DEAD_LETTERS: frozenset({read, operate, admin}),
             Verb.READ_PROTOCOLS: frozenset(Role),
+            Verb.READ_SERVICES: frozenset({read, operate, admin}),
             Verb.READ_METRICS: frozenset({read, operate, admin}),
             Verb.READ_READINESS: frozenset({operate, admin}),
             Verb.UPLOAD: frozenset({submit, admin}),
@@ -73,7 +75,7 @@ NEEDS: Mapping[Verb, frozenset[Role]] = _table()
 """Any one of the roles is enough."""
 
 ACROSS_TENANTS: frozenset[Verb] = frozenset(
-    {Verb.READ_METRICS, Verb.READ_READINESS, Verb.COLLECT_GARBAGE}
+    {Verb.READ_SERVICES, Verb.READ_METRICS, Verb.READ_READINESS, Verb.COLLECT_GARBAGE}
 )
 """What these show or do cannot be told apart by tenant, so they are for callers with all tenants,
 whatever their role."""

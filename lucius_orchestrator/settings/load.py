@@ -5,6 +5,7 @@ from typing import Any
 
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.domain.aggregate import StepPolicy
+from lucius_orchestrator.domain.window import Limits
 from lucius_orchestrator.settings.relations import completed, contradictions, in_vain
 from lucius_orchestrator.settings.settings import ArtifactSettings, Settings
 from lucius_orchestrator.settings.table import SETTINGS
@@ -34,7 +35,14 @@ def _settings(values: Values, warnings: tuple[str, ...]) -> Settings:
     refs = RefPolicy(**_group(values, "refs"))
     policy = StepPolicy(reply_via=plain["reply_via"], **_group(values, "step_policy"))
     artifacts = ArtifactSettings(**_group(values, "artifacts"))
-    return Settings(**plain, refs=refs, step_policy=policy, artifacts=artifacts, warnings=warnings)
+    return Settings(
+        **plain,
+        refs=refs,
+        step_policy=policy,
+        artifacts=artifacts,
+        dispatch_window=Limits(**_group(values, "dispatch_window")),
+        warnings=warnings,
+    )
 
 
 def _group(values: Values, name: str) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def contradictions(values: Values) -> Iterator[SettingProblem]:
     yield from _temporal_contradictions(values)
     yield from _token_contradictions(values)
     yield from _length_contradictions(values)
+    yield from _window_contradictions(values)
 
 
 def _webhook_contradictions(values: Values) -> Iterator[SettingProblem]:
@@ -153,6 +154,15 @@ def _length_contradictions(values: Values) -> Iterator[SettingProblem]:
         yield SettingProblem(
             "LUCIUS_LEASE_SECONDS",
             "is longer than LUCIUS_STEP_RESULT_TIMEOUT_SECONDS; it must be as long or shorter",
+        )
+
+
+def _window_contradictions(values: Values) -> Iterator[SettingProblem]:
+    least, most = values.get("dispatch_window.least"), values.get("dispatch_window.most")
+    if least and most and least > most:
+        yield SettingProblem(
+            "LUCIUS_DISPATCH_WINDOW_MIN",
+            "is above LUCIUS_DISPATCH_WINDOW_MAX; it must be as much or less",
         )
 
 

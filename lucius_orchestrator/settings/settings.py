@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, StepPolicy
+from lucius_orchestrator.domain.window import Limits
 from lucius_settings.secret import Secret
 
 
@@ -116,6 +117,10 @@ class Settings:
     max_inflight_per_tenant: int | None
     max_inflight_burst: int | None
     max_inflight_default: int | None
+    max_pending_per_lane: int
+    dispatch_window: Limits
+    dispatch_window_per_lane: int
+    burst_share: float
     max_body_bytes: int
     request_timeout: timedelta
     step_policy: StepPolicy

@@ -23,6 +23,7 @@ GROUPS: Mapping[str, tuple[SettingInfo, ...]] = {
     "Artifacts": artifacts.ARTIFACTS,
     "Webhooks": deployment.WEBHOOKS,
     "Limits": work.LIMITS,
+    "Dispatch": work.DISPATCH,
     "Times and tries": work.TRIES,
     "Logs": deployment.LOGS,
     "Bus": bus.BUS,

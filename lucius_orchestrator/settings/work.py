@@ -6,6 +6,7 @@ from lucius_contract import timeouts
 from lucius_orchestrator.settings.addresses import FOLDERS, ROOT_URI, places, schemes
 from lucius_settings.info import SettingInfo
 from lucius_settings.kinds import (
+    FRACTION,
     PATH,
     SWITCH,
     days,
@@ -17,6 +18,7 @@ from lucius_settings.kinds import (
 
 _LENGTH = seconds(timedelta(milliseconds=1), timedelta(days=366))
 _MANY = whole(0, 10**9)
+_WINDOW = whole(1, 10**6)
 _IN_FILE = "what defaults.yaml says"
 
 PLACES = (
@@ -128,6 +130,45 @@ LIMITS = (
         None,
         "The same for all jobs in mode DEFAULT.",
         unset=_IN_FILE,
+    ),
+    SettingInfo(
+        "LUCIUS_MAX_PENDING_PER_LANE",
+        "max_pending_per_lane",
+        whole(1, 10**9),
+        "100000",
+        "Directives of one service that may wait in one lane; while so many do, no further job"
+        " begins there.",
+    ),
+)
+DISPATCH = (
+    SettingInfo(
+        "LUCIUS_DISPATCH_WINDOW_MIN",
+        "dispatch_window.least",
+        _WINDOW,
+        "1",
+        "Directives of a service that may be published and not acknowledged, however slow it is.",
+    ),
+    SettingInfo(
+        "LUCIUS_DISPATCH_WINDOW_MAX",
+        "dispatch_window.most",
+        _WINDOW,
+        "1000",
+        "The same, however quick it is.",
+    ),
+    SettingInfo(
+        "LUCIUS_DISPATCH_WINDOW_PER_LANE",
+        "dispatch_window_per_lane",
+        _WINDOW,
+        "1000",
+        "The same in one lane. A tenant in mode DEFAULT has one lane.",
+    ),
+    SettingInfo(
+        "LUCIUS_BURST_SHARE",
+        "burst_share",
+        FRACTION,
+        "0.5",
+        "What mode BURST gets of the directives that a service takes, while mode DEFAULT waits for"
+        " the same service.",
     ),
 )
 TRIES = (

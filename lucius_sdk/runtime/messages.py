@@ -7,6 +7,7 @@ from typing import Any
 from lucius_contract.documents import Artifact, Ref
 from lucius_contract.messages import (
     Ack,
+    Capacity,
     Directive,
     Heartbeat,
     Progress,
@@ -17,14 +18,19 @@ from lucius_contract.messages import StepError as ErrorDocument
 from lucius_sdk.error_model import Failure
 
 
-def ack(directive: Directive, now: datetime, traceparent: str) -> Ack:
-    return Ack(**_identity(directive, now, traceparent))
+def ack(directive: Directive, now: datetime, traceparent: str, capacity: Capacity) -> Ack:
+    return Ack(**_identity(directive, now, traceparent), capacity=capacity)
 
 
 def heartbeat(
-    directive: Directive, now: datetime, traceparent: str, progress: Progress | None
+    directive: Directive,
+    now: datetime,
+    traceparent: str,
+    capacity: Capacity,
+    progress: Progress | None,
 ) -> Heartbeat:
-    return Heartbeat(**_identity(directive, now, traceparent), progress=progress)
+    identity = _identity(directive, now, traceparent)
+    return Heartbeat(**identity, capacity=capacity, progress=progress)
 
 
 def succeeded(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lucius_bus.port import Bus
+from lucius_contract.messages import Capacity
 from lucius_sdk.ack_client import AckClient
 from lucius_sdk.clock import Clock
 from lucius_sdk.handlers import HandlerPool
@@ -45,8 +46,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`ack_seconds`: how long work waits for the answer to its ACK; `skew`: how far clocks may
-    differ, in seconds."""
+    """`capacity`: what ACKs and HEARTBEATs state. `ack_seconds`: how long work waits for the answer
+    to its ACK; `skew`: how far clocks may differ, in seconds."""
 
     name: str
     service: Service
@@ -59,5 +60,6 @@ class Parts:
     clock: Clock
     metrics: StepMetrics
     tracing: Tracing
+    capacity: Capacity
     ack_seconds: float
     skew: float

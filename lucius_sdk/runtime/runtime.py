@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lucius_bus.port import Bus, Delivery
+from lucius_contract.messages import Capacity
 from lucius_contract.routing import LANES
 from lucius_contract.timeouts import MAX_CLOCK_SKEW
 from lucius_sdk.ack_client import AckClient
@@ -70,6 +71,7 @@ class ServiceRuntime:
         self._service = service
         self._clock = clock = clock or SystemClock()
         metrics = metrics or NoMetrics()
+        owner = owner or new_owner()
 
         def retried(kind: str, _error: Exception) -> None:
             metrics.reply_retried(kind)
@@ -79,7 +81,7 @@ class ServiceRuntime:
             name=name,
             service=service,
             bus=bus,
-            claims=Claims(store, owner or new_owner(), clock, timedelta(seconds=limits.skew)),
+            claims=Claims(store, owner, clock, timedelta(seconds=limits.skew)),
             acks=AckClient(replies, clock, chance, retried=retried),
             results=ResultClient(replies, clock, chance, retried=retried),
             pool=self._pool,
@@ -87,6 +89,7 @@ class ServiceRuntime:
             clock=clock,
             metrics=metrics,
             tracing=tracing or Tracing(),
+            capacity=Capacity(instance_id=owner, slots=limits.concurrency),
             ack_seconds=limits.ack,
             skew=limits.skew,
         )

@@ -119,7 +119,8 @@ class Work:
         self._work_by = math.inf
 
     async def _send_ack(self) -> None:
-        reply = outgoing(messages.ack(self._directive, self._clock.now(), self._traceparent))
+        capacity, now = self._parts.capacity, self._clock.now()
+        reply = outgoing(messages.ack(self._directive, now, self._traceparent, capacity))
         sent, deadline = self._clock.monotonic(), self._deadline
         try:
             answer = await self._parts.acks.ack(self._address, reply, lambda: deadline.monotonic)
@@ -144,9 +145,8 @@ class Work:
         """Until the next one is due, which says more."""
         sent, progress = self._clock.monotonic(), self._state.latest_progress()
         due = sent + self._directive.heartbeat_seconds
-        reply = outgoing(
-            messages.heartbeat(self._directive, self._clock.now(), self._traceparent, progress)
-        )
+        capacity, now, trace = self._parts.capacity, self._clock.now(), self._traceparent
+        reply = outgoing(messages.heartbeat(self._directive, now, trace, capacity, progress))
         answer = await self._parts.acks.heartbeat(
             self._address, reply, lambda: min(due, self._deadline.monotonic)
         )

@@ -14,7 +14,9 @@ from lucius_contract.messages import Directive, Message, Reply
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.api import ApiLimits, ApiParts, Check, create_app
 from lucius_orchestrator.domain.directive import on_the_wire
+from lucius_orchestrator.engine.backlogs import Backlogs
 from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
 from lucius_orchestrator.security.callers import Authenticator, Caller, Role
@@ -87,6 +89,7 @@ class Stage:
         self.callers = NamedCallers()
         self.checks = [Check("ledger", True, "answers")]
         self.tokens = CallbackTokens([b"k" * 32], plane.clock)
+        self.backlogs = Backlogs(plane.ledger, lambda: plane.clock().timestamp())
         self.app: FastAPI = create_app(
             ApiParts(
                 engine=plane.engine,
@@ -96,6 +99,7 @@ class Stage:
                 plan=PlanSettings("az://workspace", engine=plane.drives),
                 refs=RefPolicy(),
                 check_webhooks=no_webhooks,
+                services=Services(plane.engine.traffic, self.backlogs, self.registry.snapshot),
                 steering=plane.steering,
                 readiness=self._readiness,
                 metrics=lambda: b"lucius_jobs_submitted_total 1.0\n",

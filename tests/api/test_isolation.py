@@ -38,7 +38,7 @@ REPLIES: dict[str, Callable[[Message], Reply]] = {
     "heartbeat": heartbeat,
 }
 WITHOUT_TENANTS = {("GET", "/v1/protocols"), ("GET", "/v1/protocols/{protocolId}")}
-FOR_ALL_TENANTS = {("GET", "/metrics")}
+FOR_ALL_TENANTS = {("GET", "/metrics"), ("GET", "/v1/services")}
 OF_ARTIFACTS = {(operation.method, operation.path) for operation in artifacts.OPERATIONS}
 """Tested in `test_artifacts_isolation`."""
 PUBLIC = {

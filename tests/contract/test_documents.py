@@ -13,6 +13,8 @@ from lucius_contract.messages import (
     DIRECTIVE_LIMIT,
     REPLY_LIMIT,
     Ack,
+    Heartbeat,
+    Result,
     bus_message_id,
     parse_directive,
     parse_reply,
@@ -27,6 +29,13 @@ NOON = datetime(2026, 1, 27, 12, 0, tzinfo=UTC)
 def ack(**members: Any) -> Ack:
     fields = {"job_id": "job_1", "step_id": "step_01", "tenant_id": "acme"}
     return Ack(**(fields | {"attempt_no": 1, "lease_id": "l", "timestamp": NOON} | members))
+
+
+def reply_with(capacity: Any, **members: Any) -> Ack | Heartbeat:
+    written = ack().to_json() | {"capacity": capacity} | members
+    read = parse_reply(json.dumps(written).encode())
+    assert not isinstance(read, Result)
+    return read
 
 
 def envelope(**members: Any) -> bytes:
@@ -68,6 +77,43 @@ def test_the_callback_token_is_not_in_the_repr() -> None:
     directive = parse_directive(json.dumps({**case["document"], "callback_token": secret}).encode())
     assert directive.callback_token == secret
     assert secret not in repr(directive)
+
+
+def test_the_capacity_of_an_instance_is_read_with_members_unknown_here() -> None:
+    stated = {"instance_id": "i" * 128, "slots": 100_000, "zone": "north"}
+    capacity = reply_with(stated).capacity
+    assert capacity is not None
+    assert (capacity.instance_id, capacity.slots) == ("i" * 128, 100_000)
+    assert reply_with(stated).to_json()["capacity"] == stated
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        8,
+        "8",
+        [],
+        {},
+        None,
+        {"slots": 8},
+        {"instance_id": "one"},
+        {"instance_id": "", "slots": 8},
+        {"instance_id": "i" * 129, "slots": 8},
+        {"instance_id": 7, "slots": 8},
+        {"instance_id": "one", "slots": 0},
+        {"instance_id": "one", "slots": 100_001},
+        {"instance_id": "one", "slots": "8"},
+        {"instance_id": "one", "slots": 8.0},
+        {"instance_id": "one", "slots": True},
+    ],
+)
+@pytest.mark.parametrize("type", ["ACK", "HEARTBEAT"])
+def test_a_capacity_that_cannot_be_read_is_ignored_and_the_reply_is_not(
+    type: str, stated: Any
+) -> None:
+    read = reply_with(stated, type=type)
+    assert (read.type, read.job_id, read.capacity) == (type, "job_1", None)
+    assert "capacity" not in read.to_json()
 
 
 def test_a_message_id_is_the_same_for_the_same_message() -> None:

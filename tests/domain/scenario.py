@@ -254,6 +254,12 @@ class Scenario:
     def ack_timeout(self) -> "Scenario":
         return self._timer(AckTimedOut, self.active.ack_deadline)
 
+    def unanswered(self) -> "Scenario":
+        """The ACK timeout is over, and nothing else was heard from the service either."""
+        deadline = self.active.ack_deadline or self.now
+        self.now = max(self.now, deadline)
+        return self.happens(AckTimedOut(*self.identity(), deadline, absent=True))
+
     def lease_expired(self) -> "Scenario":
         return self._timer(LeaseExpired, self.active.lease_expires_at)
 

@@ -315,6 +315,29 @@ class TestFromTheWire:
         heartbeat = from_reply(parse_reply(self.message(type="HEARTBEAT")))
         assert (ack, heartbeat) == (AckReceived(*identity), HeartbeatReceived(*identity))
 
+    def test_ack_and_heartbeat_bring_the_capacity_of_the_instance(self) -> None:
+        stated = {"instance_id": "instance-1", "slots": 8}
+        for type in ("ACK", "HEARTBEAT"):
+            event = from_reply(parse_reply(self.message(type=type, capacity=stated)))
+            assert isinstance(event, AckReceived | HeartbeatReceived)
+            assert event.capacity == ("instance-1", 8)
+
+    @pytest.mark.parametrize("kind", [AckReceived, HeartbeatReceived])
+    def test_a_capacity_decides_nothing(self, kind: type[AckReceived | HeartbeatReceived]) -> None:
+        plain, stating = Scenario.new().submitted().sent(), Scenario.new().submitted().sent()
+        identity = (*plain.identity(), TENANT)
+        plain.happens(kind(*identity))
+        stating.happens(kind(*identity, capacity=("instance-1", 8)))
+        assert stating.decisions == plain.decisions
+        assert stating.aggregate == plain.aggregate
+
+    def test_a_second_ack_by_another_instance_is_a_duplicate(self) -> None:
+        job = Scenario.new().submitted().sent()
+        identity = (*job.identity(), TENANT)
+        job.happens(AckReceived(*identity, capacity=("instance-1", 8)))
+        job.happens(AckReceived(*identity, capacity=("instance-2", 2)))
+        assert job.verdict() is Verdict.DUPLICATE
+
     def test_a_result_brings_its_artifacts_and_their_size(self) -> None:
         raw = self.message(
             type="RESULT",

@@ -37,11 +37,13 @@ from lucius_contract.states import JobState, StepState
 from lucius_orchestrator.adapters.registry import YamlRegistry
 from lucius_orchestrator.domain.aggregate import Engine, Job, Step, StepPolicy
 from lucius_orchestrator.domain.decision import AuditEvent, ReplyAnswer
+from lucius_orchestrator.domain.window import Limits
 from lucius_orchestrator.engine.engine import EngineSettings, LedgerEngine, World
 from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_request
 from lucius_orchestrator.engine.requests import JobRequest
 from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.engine.telemetry import Telemetry
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
 from lucius_orchestrator.outbox.publishing import ArtifactToken, ReplyAddress
 from lucius_orchestrator.ports.ledger import (
@@ -69,6 +71,8 @@ TOPIC = directive_topic(lane_of(TENANT))
 REPLIES = reply_topic(lane_of(TENANT))
 AT_ONCE = timedelta(0)
 SKEW = timedelta(seconds=2)
+WIDE = Limits(1000, 1000)
+"""A window in which everything is published at once, for tests of other things."""
 MOMENT = timedelta(microseconds=1)
 SECRET = "launch-codes"  # noqa: S105 - stands for what payloads hold
 MANY = 1000
@@ -232,24 +236,27 @@ class Detour:
         return end
 
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
+        """Both ways to claim are known as `claim`."""
+        known_as = "claim" if verb == "claim_in_turn" else verb
+
         async def call(*arguments: Any) -> Any:
             try:
-                return await self._call(verb, *arguments)
+                return await self._call(known_as, getattr(self._target, verb), *arguments)
             finally:
-                self.calls[verb] += 1
+                self.calls[known_as] += 1
                 async with self._changed:
                     self._changed.notify_all()
 
         return call
 
-    async def _call(self, verb: str, *arguments: Any) -> Any:
+    async def _call(self, verb: str, target: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         if verb in self.before:
             await self.before[verb](*arguments)
         if verb in self._errors:
             raise self._errors[verb]
         if verb in self.answers:
             return self.answers[verb]
-        answer = await getattr(self._target, verb)(*arguments)
+        answer = await target(*arguments)
         if verb in self.after:
             await self.after[verb](*arguments)
         if verb == "claim" and self.claims_are_blind:
@@ -288,6 +295,7 @@ class Plane:
         bus: MemoryBus,
         numbers: Iterator[int],
         settings: EngineSettings | None = None,
+        limits: Limits = WIDE,
     ) -> None:
         self.backend = backend
         self.clock = backend.clock
@@ -305,7 +313,8 @@ class Plane:
             lambda: next(self.chances),
         )
         seen = cast(Ledger, self.detour)
-        self.engine = LedgerEngine(seen, world, self.telemetry, settings)
+        self.traffic = Traffic(self.clock, limits)
+        self.engine = LedgerEngine(seen, world, self.telemetry, settings, traffic=self.traffic)
         self.dispatcher = self.another_dispatcher()
 
     @classmethod

@@ -282,10 +282,17 @@ async def test_an_attempt_that_ran_out_of_time_says_how(
     assert step.next_attempt_at == plane.clock.now + timedelta(minutes=1)
 
 
+PATIENT = one_step(lease=timedelta(hours=9))
+
+
 async def test_timeouts_use_up_the_attempts(plane: Plane) -> None:
+    other = await plane.working(
+        request(one_step(lease=timedelta(hours=9)), idempotency_key="other")
+    )
     job_id = await plane.submit()
     for attempt_no in (1, 2, 3):
         assert (await plane.directive()).attempt_no == attempt_no
+        await plane.reply(heartbeat(other))
         plane.later(seconds=32)
         assert await plane.sweep_all() == {"ack_timeout": 1}
         plane.later(minutes=5, seconds=2)
@@ -294,6 +301,38 @@ async def test_timeouts_use_up_the_attempts(plane: Plane) -> None:
     assert (job.state, job.error_code) == (JobState.FAILED_FINAL, ErrorCode.ACK_TIMEOUT)
     (letter,) = await plane.letters()
     assert (letter.kind, letter.attempt_no) == (DeadLetterKind.STEP, 3)
+
+
+async def test_timeouts_of_a_service_that_nothing_is_heard_from_use_up_none(
+    plane: Plane,
+) -> None:
+    job_id = await plane.submit()
+    for attempt_no in range(1, 8):
+        assert (await plane.directive()).attempt_no == attempt_no
+        plane.later(seconds=32)
+        assert await plane.sweep_all() == {"ack_timeout": 1}
+        plane.later(minutes=17)
+        await plane.sweep_all()
+    step = await plane.step(job_id)
+    assert (step.attempt_no, step.unanswered) == (8, 7)
+    assert await plane.letters() == []
+    directive = await plane.directive()
+    await plane.reply(ack(directive))
+    await plane.reply(result(directive))
+    assert (await plane.job(job_id)).state is JobState.SUCCEEDED
+
+
+async def test_a_sign_of_life_before_the_directive_was_sent_says_nothing(plane: Plane) -> None:
+    other = await plane.working(
+        request(one_step(lease=timedelta(hours=9)), idempotency_key="other")
+    )
+    await plane.reply(heartbeat(other))
+    plane.later(seconds=1)
+    job_id = await plane.submit()
+    await plane.directive()
+    plane.later(seconds=32)
+    await plane.sweep_all()
+    assert (await plane.step(job_id)).unanswered == 1
 
 
 async def test_a_job_that_exceeds_its_sla_fails_with_a_dead_letter(plane: Plane) -> None:

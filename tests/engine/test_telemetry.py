@@ -12,6 +12,7 @@ from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.domain.aggregate import Engine, ReplyVia
 from lucius_orchestrator.engine import telemetry as told
 from lucius_orchestrator.engine.telemetry import EVENTS, METRICS
+from lucius_orchestrator.engine.traffic_reports import TrafficReporter
 from lucius_orchestrator.ports.ledger import Conflict, LedgerUnavailable, Repair
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
@@ -135,8 +136,9 @@ async def _a_ledger_that_fails(plane: Plane) -> Directive:
     plane.detour.answers["repair"] = [Repair("in_flight", "GLOBAL", "7", "1")]
     await IndexRepair(plane.engine).run_once()
     plane.later(hours=1)
-    plane.detour.fail("load")
+    plane.detour.fail("load", "publish_report")
     await plane.sweep_all()
+    await TrafficReporter(plane.engine, dispatches=True).run_once()
     plane.detour.heal()
     return directive
 

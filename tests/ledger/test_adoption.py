@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from lucius_orchestrator.domain.decision import OutboxKind
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
 from lucius_orchestrator.ports.ledger import Claim, Ledger
 from tests.ledger.backends import Backend, Clock
 from tests.ledger.jobs import World
@@ -18,7 +18,7 @@ class Nursery:
         self.room = room
         self.taken: list[Claim] = []
 
-    def wants(self) -> bool:
+    def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - of any queue
         return len(self.taken) < self.room
 
     def take(self, claims: Sequence[Claim]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lucius_contract.messages import Outcome
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.domain.aggregate import Engine
-from lucius_orchestrator.domain.decision import OutboxKind
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
 from lucius_orchestrator.domain.events import RetryDue
 from lucius_orchestrator.ports.ledger import Claim, Conflict, DirectiveStatus, Limits, Saturated
 from tests.ledger.backends import Backend, Clock
@@ -36,7 +36,7 @@ class Nursery:
         self.room = room
         self.taken: list[Claim] = []
 
-    def wants(self) -> bool:
+    def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - of any queue
         return len(self.taken) < self.room
 
     def take(self, claims: Sequence[Claim]) -> None:
@@ -314,7 +314,7 @@ async def test_a_row_whose_adopter_left_meanwhile_is_found(world: World) -> None
     """After the lease at the latest."""
 
     class Leaver(Nursery):
-        def wants(self) -> bool:
+        def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - of any queue
             end()
             return True
 

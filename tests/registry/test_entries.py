@@ -77,12 +77,14 @@ def test_tenants_stand_together_or_below_keys_of_their_own() -> None:
             '{"mode": "BURST", "input_places": ["az://scans/{tenant}/"]}',
             JSON,
         ),
-        Entry("lucius:tenants:a:b*,\\ é", "{max_inflight: 3, webhook_keys: [2, 1]}", None),
+        Entry(
+            "lucius:tenants:a:b*,\\ é", "{max_inflight: 3, webhook_keys: [2, 1], weight: 5}", None
+        ),
     )
     assert snapshot.tenants == {
         "50% off": TenantConfig(max_inflight=1),
         "acme": TenantConfig(mode=Mode.BURST, input_places=("az://scans/{tenant}/",)),
-        "a:b*,\\ é": TenantConfig(max_inflight=3, webhook_keys=(2, 1)),
+        "a:b*,\\ é": TenantConfig(max_inflight=3, webhook_keys=(2, 1), weight=5),
     }
 
 
@@ -179,6 +181,11 @@ def test_what_leads_elsewhere_is_refused_and_not_followed(content_type: str, wha
             "tenants:acme",
             "webhook_keys: [1, 1]",
             "tenants:acme: webhook_keys: names a generation twice",
+        ),
+        (
+            "tenants:acme",
+            "weight: 101",
+            "tenants:acme: weight: must be a whole number from 1 to 100, got 101",
         ),
         ("tenants: ", "", "tenants: : a tenant id has 1 to 128 characters, not all of them blank"),
         (f"tenants:{'a' * 129}", "", f"tenants:{'a' * 129}: a tenant id has 1 to 128 characters"),

@@ -154,6 +154,7 @@ async def test_defaults_and_tenants_are_read(place: Place) -> None:
               max_inflight: 3
               input_places: []
               output_places: ["s3://out/%61cme/"]
+              weight: 100
             empty: {}
         """,
     )
@@ -168,7 +169,7 @@ async def test_defaults_and_tenants_are_read(place: Place) -> None:
     )
     both = frozenset({Mode.DEFAULT, Mode.BURST})
     assert snapshot.tenant("acme") == TenantConfig(
-        Mode.DEFAULT, both, 3, output_places=("s3://out/acme/",)
+        Mode.DEFAULT, both, 3, output_places=("s3://out/acme/",), weight=100
     )
     assert snapshot.tenant("empty") == snapshot.tenant("nobody") == TenantConfig()
 

@@ -237,6 +237,8 @@ def test_wrong_defaults_are_refused(tmp_path: Path, text: str, problem: str) -> 
     [
         ("acme: {mode: FAST}", "1: acme.mode: must be one of DEFAULT, SAFE, BURST, got 'FAST'"),
         ("acme: 5", "1: acme: must be a mapping, got 5"),
+        ("acme: {weight: 0}", "1: acme.weight: must be a whole number from 1 to 100, got 0"),
+        ("acme: {weight: 1.5}", "1: acme.weight: must be a whole number from 1 to 100, got 1.5"),
         ("\nacme: {allowed_modes: []}", "2: acme.allowed_modes: must be a list of 1 to 3, got a"),
         ("acme: {modes: SAFE}", "1: acme.modes: unknown member; did you mean mode?"),
         (

@@ -3,7 +3,7 @@
 import pytest
 
 from lucius_contract.errors import ContractError, ErrorCode
-from lucius_orchestrator.security.callers import NEEDS, Caller, Role, Verb
+from lucius_orchestrator.security.callers import ACROSS_TENANTS, NEEDS, Caller, Role, Verb
 from tests.security.refusals import refused
 
 CHANGES = {
@@ -14,7 +14,13 @@ CHANGES = {
     Verb.TOMBSTONE,
     Verb.RESTORE,
 }
-OVERVIEWS = {Verb.LIST_JOBS, Verb.LIST_DEAD_LETTERS, Verb.READ_METRICS, Verb.READ_ARTIFACTS}
+OVERVIEWS = {
+    Verb.LIST_JOBS,
+    Verb.LIST_DEAD_LETTERS,
+    Verb.READ_SERVICES,
+    Verb.READ_METRICS,
+    Verb.READ_ARTIFACTS,
+}
 EVERYBODYS = {Verb.READ_JOB, Verb.READ_PROTOCOLS, Verb.READ_UPLOAD}
 MAY = {
     Role.SUBMIT: {Verb.SUBMIT, Verb.UPLOAD, Verb.PUBLISH} | EVERYBODYS,
@@ -56,7 +62,7 @@ def test_a_refusal_names_the_roles_that_would_do() -> None:
     assert caught.value.code is ErrorCode.FORBIDDEN
 
 
-@pytest.mark.parametrize("verb", [Verb.READ_METRICS, Verb.READ_READINESS, Verb.COLLECT_GARBAGE])
+@pytest.mark.parametrize("verb", sorted(ACROSS_TENANTS))
 @pytest.mark.parametrize("role", Role)
 def test_what_cannot_be_told_apart_by_tenant_is_for_callers_with_all_tenants(
     role: Role, verb: Verb

@@ -155,6 +155,13 @@ def refused(environ: Mapping[str, str]) -> dict[str, str]:
             },
         ),
         (
+            {"LUCIUS_DISPATCH_WINDOW_MIN": "1001"},
+            {
+                "LUCIUS_DISPATCH_WINDOW_MIN": "is above LUCIUS_DISPATCH_WINDOW_MAX; it must be as"
+                " much or less",
+            },
+        ),
+        (
             {"LUCIUS_LEASE_SECONDS": "7201"},
             {
                 "LUCIUS_LEASE_SECONDS": "is longer than LUCIUS_STEP_RESULT_TIMEOUT_SECONDS; it must"
@@ -186,6 +193,7 @@ def test_what_does_not_go_together_is_refused(
             "LUCIUS_ARTIFACTS_TOPIC": "artifact-events",
         },
         JWKS | {"LUCIUS_JWT_ISSUER": "login", "LUCIUS_JWT_AUDIENCE": "lucius"},
+        {"LUCIUS_DISPATCH_WINDOW_MIN": "7", "LUCIUS_DISPATCH_WINDOW_MAX": "7"},
         {"LUCIUS_LEASE_SECONDS": "60", "LUCIUS_STEP_RESULT_TIMEOUT_SECONDS": "60"},
         BUS,
         {"LUCIUS_SERVICEBUS_NAMESPACE": "bus.servicebus.windows.net"},

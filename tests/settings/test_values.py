@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lucius_contract.refs import LOCAL_SCHEMES, REMOTE_SCHEMES, RefPolicy
 from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, StepPolicy
+from lucius_orchestrator.domain.window import Limits
 from lucius_orchestrator.settings import (
     SETTINGS,
     ArtifactSettings,
@@ -103,6 +104,10 @@ def test_nothing_set_is_one_machine_for_itself(
         max_inflight_per_tenant=None,
         max_inflight_burst=None,
         max_inflight_default=None,
+        max_pending_per_lane=100_000,
+        dispatch_window=Limits(1, 1000),
+        dispatch_window_per_lane=1000,
+        burst_share=0.5,
         max_body_bytes=1024 * 1024,
         request_timeout=timedelta(seconds=30),
         step_policy=StepPolicy(),
@@ -206,6 +211,11 @@ GIVEN: dict[str, tuple[str, object]] = {
     "LUCIUS_MAX_INFLIGHT_PER_TENANT": ("100", 100),
     "LUCIUS_MAX_INFLIGHT_BURST": ("50", 50),
     "LUCIUS_MAX_INFLIGHT_DEFAULT": ("0", 0),
+    "LUCIUS_MAX_PENDING_PER_LANE": ("1", 1),
+    "LUCIUS_DISPATCH_WINDOW_MIN": ("5", 5),
+    "LUCIUS_DISPATCH_WINDOW_MAX": ("1000000", 1_000_000),
+    "LUCIUS_DISPATCH_WINDOW_PER_LANE": ("20", 20),
+    "LUCIUS_BURST_SHARE": ("0.25", 0.25),
     "LUCIUS_MAX_ATTEMPTS": ("5", 5),
     "LUCIUS_ACK_TIMEOUT_SECONDS": ("10", timedelta(seconds=10)),
     "LUCIUS_LEASE_SECONDS": ("60", timedelta(minutes=1)),

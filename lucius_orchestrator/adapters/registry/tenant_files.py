@@ -23,6 +23,7 @@ from lucius_orchestrator.ports.registry import GlobalConfig, TenantConfig
 
 _MOST_PLACES = 100
 _MOST_GENERATIONS = 1_000_000
+_MOST_WEIGHT = 100
 _PER_MODE: Fields = {spelling: Field(whole(0)) for spelling in MODE_SPELLINGS}
 
 
@@ -81,6 +82,7 @@ TENANT: Fields = {
     "max_inflight": Field(whole(0)),
     **_PLACES,
     "webhook_keys": Field(_generations),
+    "weight": Field(whole(1, _MOST_WEIGHT)),
 }
 
 

@@ -291,8 +291,9 @@ class BenchInProcess(Bench):
         super().__init__(loaded, folder, PATIENCE)
         self._type = service
 
-    def _instance(self) -> ServiceProcess:
-        return ProcessInProcess(self.loaded, self._environment(), self._log, self.mock, self._type)
+    def _instance(self, state: str = "state") -> ServiceProcess:
+        environment = self._environment(state)
+        return ProcessInProcess(self.loaded, environment, self._log, self.mock, self._type)
 
 
 async def judged(service: type[Service], only: Sequence[str], folder: Path) -> list[Outcome]:

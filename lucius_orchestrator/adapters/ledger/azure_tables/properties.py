@@ -83,6 +83,7 @@ _VALUES: Mapping[str, _Spelling] = {
     "due_at": _TIME,
     "until": _TIME,
     "first_at": _TIME,
+    "reported_at": _TIME,
     "state": _typed(OutboxState),
     "kind": _typed(DeadLetterKind),
     "events": _Spelling(codec.encode_events, lambda text: tuple(codec.decode_events(text))),

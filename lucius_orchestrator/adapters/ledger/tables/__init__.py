@@ -27,6 +27,7 @@ and tries again from what is stored. No step waits for a clock to be sure of any
     creation    a new job                      commits     a job that moves on
     directives  what is to be sent             leading     who claims in which lane
     lanes       rows of the index, in order    holds       claims on them
+    queues      which directives are next      reports     what processes tell each other
     letters     dead letters                   listing     pages of jobs
     ending      what a job owes when it ends   retention   jobs that go
     webhooks    what its addresses are told    repair      what crashes left

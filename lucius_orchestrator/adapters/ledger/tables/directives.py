@@ -18,6 +18,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lucius_contract.routing import Mode
 from lucius_contract.states import OutboxState
 from lucius_contract.timeouts import Delays, delay_after
 from lucius_orchestrator.adapters.ledger.outbox_rows import DIRECTIVE_KINDS, job_id_of
@@ -29,7 +30,13 @@ from lucius_orchestrator.adapters.ledger.tables.indexes import (
     Indexes,
     Intent,
 )
-from lucius_orchestrator.adapters.ledger.tables.lanes import Lanes, counted
+from lucius_orchestrator.adapters.ledger.tables.lanes import (
+    Lanes,
+    backlogs,
+    counted,
+    is_claimed,
+    is_free,
+)
 from lucius_orchestrator.adapters.ledger.tables.partition import (
     JOBS,
     IndexRow,
@@ -38,13 +45,13 @@ from lucius_orchestrator.adapters.ledger.tables.partition import (
     Place,
     outbox_key,
 )
+from lucius_orchestrator.adapters.ledger.tables.queues import Look, Queues, Waiting
 from lucius_orchestrator.adapters.ledger.tables.store import (
     EtagMismatch,
     Merge,
     NotFound,
     Row,
     Tables,
-    Values,
 )
 from lucius_orchestrator.domain.decision import (
     Decision,
@@ -56,14 +63,19 @@ from lucius_orchestrator.domain.decision import (
 from lucius_orchestrator.domain.directive import outbox_id
 from lucius_orchestrator.ports.ledger import (
     Adopter,
+    Backlog,
     Claim,
     DirectiveStatus,
     LedgerUnavailable,
     Stored,
+    Turns,
 )
 
 REMEMBERED = 1000
 """INVOCATIONs: more than are asked for at a time."""
+
+UNNAMED = ""
+"""The service that rows of the previous release belong to, whose index rows name no queue."""
 
 
 class Birth(NamedTuple):
@@ -98,6 +110,7 @@ class Directives:
         self._backoff = backoff
         self._wake = wake
         self._holds = Holds(tables, clock)
+        self._queues = Queues(tables)
         self._adoptions: dict[OutboxKind, _Adoption] = {}
         self._newborn: dict[Place, _Seen] = {}
 
@@ -110,9 +123,26 @@ class Directives:
         self._holds.forget_lapsed(now)
         rows = await Lanes.open(self._tables, kind, lanes)
         while len(claims) < size and (row := await rows.oldest()):
-            claim = await self._claim(row, now + lease) if _is_free(row.values, now) else None
+            claim = await self._claim(row, now + lease) if is_free(row.values, now) else None
             if claim is not None:
                 claims.append(claim)
+        return claims
+
+    async def claim_in_turn(
+        self, turns: Turns, lease: timedelta, lanes: Collection[int]
+    ) -> list[Claim]:
+        now = self._clock()
+        until = now + lease
+        self._holds.forget_lapsed(now)
+        look = await self._queues.look(lanes, now)
+        claims = await self._claim_each(look.lapsed(), until)
+        if look.unnamed:
+            room = turns.room(UNNAMED)
+            rows = await look.rows(look.unnamed, room) if room > 0 else []
+            claims += await self._claim_each(look.lapsed(), until)
+            claims += await self._claim_each(rows, until, room)
+        for service in look.services:
+            claims += await self._claim_of(service, look, turns, until)
         return claims
 
     async def take(
@@ -128,7 +158,7 @@ class Directives:
             if claim is not None:
                 return claim
         row = await self._tables.get(*outgoing.pending)
-        if row is None or outgoing.state is not OutboxState.PENDING or _is_claimed(row.values, now):
+        if row is None or outgoing.state is not OutboxState.PENDING or is_claimed(row.values, now):
             return None
         return await self._holds.take(_free(outgoing, _seen(row), read.stored), now + lease)
 
@@ -172,6 +202,9 @@ class Directives:
         """By the index, which names a directive from before its commit until it is published."""
         directives, invocations = [await counted(self._tables, kind) for kind in DIRECTIVE_KINDS]
         return dict(sorted((directives + invocations).items()))
+
+    async def backlogs(self) -> list[Backlog]:
+        return await backlogs(self._tables)
 
     async def release(self, claims: Iterable[Claim]) -> None:
         now = self._clock()
@@ -225,7 +258,7 @@ class Directives:
         if outbox.state is not OutboxState.PENDING:
             return DirectiveStatus(outbox.state, claimable=False)
         row = await self._tables.get(*outbox.pending)
-        claimable = row is not None and _is_free(row.values, self._clock())
+        claimable = row is not None and is_free(row.values, self._clock())
         return DirectiveStatus(outbox.state, claimable)
 
     async def _supersede(self, claim: Claim) -> None:
@@ -254,6 +287,37 @@ class Directives:
             await self.release([claim])
         return False
 
+    async def _claim_of(
+        self, service: str, look: Look, turns: Turns, until: datetime
+    ) -> list[Claim]:
+        """Claim directives of the service, as they are allotted."""
+        room, waiting = turns.room(service), list[Waiting]()
+        if room <= 0:
+            return []
+        for mode in Mode:
+            waiting += await look.waiting(service, mode, turns.last(service, mode), room)
+        claims = await self._claim_each(look.lapsed(), until)
+        shares = turns.allot(service, [each.queue for each in waiting]) if waiting else {}
+        for queue, heads in waiting:
+            share = shares.get(queue, 0)
+            rows = await look.rows(heads, share) if share > 0 else []
+            claims += await self._claim_each(look.lapsed(), until)
+            claims += await self._claim_each(rows, until, share)
+        return claims
+
+    async def _claim_each(
+        self, rows: Sequence[Row], until: datetime, most: int | None = None
+    ) -> list[Claim]:
+        """Claim the first of the rows, up to `most`; all if None."""
+        claims = list[Claim]()
+        for row in rows:
+            if most is not None and len(claims) >= most:
+                break
+            claim = await self._claim(row, until)
+            if claim is not None:
+                claims.append(claim)
+        return claims
+
     async def _claim(self, row: Row, until: datetime) -> Claim | None:
         place, job_id = Place(PENDING, row.partition, row.key), row.values["job_id"]
         read, outgoing = await self._jobs.load_with_outbox(job_id, row.values["outbox_id"])
@@ -276,16 +340,6 @@ class _Seen(NamedTuple):
 
     etag: str
     tries: int
-
-
-def _is_free(values: Values, now: datetime) -> bool:
-    due_at: datetime = values["due_at"]
-    return due_at <= now and not _is_claimed(values, now)
-
-
-def _is_claimed(values: Values, now: datetime) -> bool:
-    until: datetime | None = values["until"]
-    return until is not None and until >= now
 
 
 def _seen(row: Row) -> _Seen:

@@ -13,14 +13,21 @@ A void row may be deleted by anybody, at any time. A row of the second kind may 
 has fenced its base: see `JobPartitions.fence`. That is the whole of the repair.
 
     timers       <kind>            <moment>!<job>!<token>     one per job that is not terminal
-    pending      <kind>!<lane>     <moment>!<outbox>!<token>  directives to publish, and what
-                                                              workflows are to be told
+    pending      <kind>!<lane>     <moment>!<outbox>!<token>  what workflows are to be told, and
+                                                              INVOCATIONs
+                 DIRECTIVE_QUEUE!<lane>!<service>!<mode>!<tenant>, directives to publish
     states       CANCELLING, ...   <job>!<token>
     ended        ENDED             <moment>!<job>!<token>
     deadletters  <month>           <moment>!<letter>!<token>  newest first
     webhooks     WEBHOOK           DUE!<moment>!<job>!<token>!<position>, see `webhooks`
     joblist      <tenant>!<month>  <job>                      newest first, without a token: true as
                                                               soon as there is a job of this id
+
+Directives of one queue (a service, a mode and a tenant) and lane have a partition of their own, so
+that a dispatcher finds each queue, and its oldest rows, at a cost that does not grow with the rows
+that wait. The previous release put those of a lane into one partition, `DIRECTIVE!<lane>`; its rows
+are found there, and the new partitions lie where it does not look, since it would not know what to
+make of them. It repairs and ends the rows in them all the same.
 
 The row in `timers` is also the job's leash: it is written before anything else of a creation, and
 deleted after all that follows the job's end. Whatever a crash leaves behind (an idempotency entry,
@@ -32,6 +39,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from lucius_contract.routing import Mode
 from lucius_contract.states import JobState, OutboxState
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.partition import (
@@ -52,13 +60,15 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
     Values,
 )
 from lucius_orchestrator.domain.aggregate import Job
-from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow
 from lucius_orchestrator.domain.timers import Due
-from lucius_orchestrator.ports.ledger import DeadLetterRow
+from lucius_orchestrator.ports.ledger import DeadLetterRow, Queue
 from lucius_orchestrator.ports.webhooks import webhooks_of
 
 TIMERS = "timers"
 PENDING = "pending"
+QUEUES = f"{OutboxKind.DIRECTIVE.value}_QUEUE"
+"""Sorts right behind the partitions of the previous release, so that one range holds both."""
 STATES = "states"
 ENDED = "ended"
 LETTERS = "deadletters"
@@ -89,8 +99,11 @@ class Intent(NamedTuple):
     def pending(self, row: OutboxRow, lane: int, until: datetime | None = None) -> IndexRow:
         """`until`: claimed at birth, for so long."""
         key = keys.key(keys.moment(row.created_at), row.outbox_id, self.token)
+        queue = queue_of(row)
+        partition = queue_partition(queue, lane) if queue else pending_partition(row.kind, lane)
         return self._row(
-            Place(PENDING, pending_partition(row.kind, lane), key),
+            Place(PENDING, partition, key),
+            **(queue._asdict() if queue else {}),
             outbox_id=row.outbox_id,
             due_at=row.created_at,
             until=until,
@@ -141,6 +154,17 @@ def listed(tenant_id: str, job_id: str) -> Place:
 
 def pending_partition(kind: OutboxKind, lane: int) -> str:
     return f"{kind.value}!{lane:02d}"
+
+
+def queue_partition(queue: Queue, lane: int) -> str:
+    return keys.key(QUEUES, f"{lane:02d}", queue.service, queue.mode.value, queue.tenant_id)
+
+
+def queue_of(row: OutboxRow) -> Queue | None:
+    """Return the queue that a directive waits in. None: the row is not looked for by queue."""
+    if not isinstance(row, DirectiveRow) or row.kind is not OutboxKind.DIRECTIVE:
+        return None
+    return Queue(row.service, Mode(row.body["mode"]), row.body["tenant_id"])
 
 
 def letter_place(letter: DeadLetterRow, token: str) -> Place:

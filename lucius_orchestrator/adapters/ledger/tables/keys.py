@@ -17,6 +17,7 @@ __all__ = [
     "key",
     "moment",
     "moment_descending",
+    "moment_of",
     "month_descending",
     "month_of_job",
     "part",
@@ -41,6 +42,11 @@ def below(*parts: str) -> tuple[str, str]:
 def moment(at: datetime) -> str:
     """Sorts as time does, to the microsecond."""
     return f"{(at - _EPOCH) // _MICROSECOND:0{_DIGITS}d}"
+
+
+def moment_of(text: str) -> datetime:
+    """Return the moment that a key begins with."""
+    return _EPOCH + int(text[:_DIGITS]) * _MICROSECOND
 
 
 def moment_descending(at: datetime) -> str:

@@ -23,8 +23,9 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
 )
 from lucius_orchestrator.ports.ledger import LedgerUnavailable
 
-LEASES = "LEASES"
-"""The partition, beside those of the lanes."""
+LEASES = "QUEUE_LEASES"
+"""The partition, beside those of the lanes. Not that of the previous release, `LEASES`: its leader
+does not look at queues, and would keep one that does from looking for as long as it runs."""
 
 
 class Leading:

@@ -21,6 +21,7 @@ from lucius_orchestrator.adapters.ledger.tables.letters import Letters
 from lucius_orchestrator.adapters.ledger.tables.listing import Listing
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, JobPartitions
 from lucius_orchestrator.adapters.ledger.tables.repair import Repairs
+from lucius_orchestrator.adapters.ledger.tables.reports import Reports
 from lucius_orchestrator.adapters.ledger.tables.retention import Retention
 from lucius_orchestrator.adapters.ledger.tables.slots import Slots
 from lucius_orchestrator.adapters.ledger.tables.store import Tables
@@ -32,6 +33,7 @@ from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     ALL_LANES,
     Adopter,
+    Backlog,
     Claim,
     Created,
     DeadLetterQuery,
@@ -46,6 +48,8 @@ from lucius_orchestrator.ports.ledger import (
     Repair,
     Reservation,
     Stored,
+    TrafficReport,
+    Turns,
 )
 from lucius_orchestrator.ports.webhooks import RETRIES
 from lucius_outbox.retry import RetryPolicy
@@ -105,8 +109,9 @@ class TableLedger:
             clock=clock,
             new_token=new_token,
         )
+        self._reports = Reports(tables)
         self._retention = Retention(
-            tables, jobs, indexes, entries, ending, self._webhooks, clock=clock
+            tables, jobs, indexes, entries, ending, self._webhooks, self._reports, clock=clock
         )
         self._repairs = Repairs(tables, jobs, indexes, ending, clock=clock, grace=grace)
 
@@ -175,6 +180,11 @@ class TableLedger:
     ) -> list[Claim]:
         return await self._directives.claim(kind, size, lease, lanes)
 
+    async def claim_in_turn(
+        self, turns: Turns, lease: timedelta, lanes: Collection[int] = ALL_LANES
+    ) -> list[Claim]:
+        return await self._directives.claim_in_turn(turns, lease, lanes)
+
     async def take(
         self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
     ) -> Claim | None:
@@ -200,6 +210,18 @@ class TableLedger:
 
     async def backlog(self) -> dict[int, int]:
         return await self._directives.backlog()
+
+    async def backlogs(self) -> list[Backlog]:
+        return await self._directives.backlogs()
+
+    async def publish_report(self, report: TrafficReport) -> None:
+        await self._reports.publish(report)
+
+    async def reports(self, since: datetime) -> list[TrafficReport]:
+        return await self._reports.since(since)
+
+    async def withdraw_report(self, process_id: str) -> None:
+        await self._reports.withdraw(process_id)
 
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         return await self._letters.page(query)

@@ -32,6 +32,7 @@ from lucius_orchestrator.adapters.ledger.tables.partition import (
     Place,
     TableVersion,
 )
+from lucius_orchestrator.adapters.ledger.tables.reports import Reports
 from lucius_orchestrator.adapters.ledger.tables.store import (
     BATCH_LIMIT,
     Delete,
@@ -57,6 +58,7 @@ class Retention:
         entries: Entries,
         ending: Ending,
         webhooks: Webhooks,
+        reports: Reports,
         *,
         clock: Callable[[], datetime],
     ) -> None:
@@ -66,6 +68,7 @@ class Retention:
         self._entries = entries
         self._ending = ending
         self._webhooks = webhooks
+        self._reports = reports
         self._clock = clock
 
     async def ended(self, before: datetime, limit: int) -> list[str]:
@@ -112,7 +115,9 @@ class Retention:
                 await self._clear(job_id, head)
                 await self._delete(job_id, [Delete(JOB, head.etag)])
             await self._indexes.drop(Place(GRAVES, GRAVE, grave.key))
-        return len(graves) + await self._webhooks.prune(before, limit - len(graves))
+        pruned = len(graves)
+        pruned += await self._webhooks.prune(before, limit - pruned)
+        return pruned + await self._reports.prune(before, limit - pruned)
 
     async def _has_ended(self, row: Row) -> bool:
         """Mends what it meets: a removal cut short, a row whose commit never came."""
