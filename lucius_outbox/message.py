@@ -19,6 +19,7 @@ MAX_LENGTH = {
     "tenant_id": 256,
     "dedupe_key": 1024,
     "ordering_key": 512,
+    "queue": 1024,
 }
 _NUL = "\\u0000"
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -35,7 +36,9 @@ class Message(NamedTuple):
 
     `dedupe_key` makes repeated enqueues of one event one row, per namespace and topic; with a
     `tenant_id` it begins with `tenant_id/`. Messages with the same `ordering_key` (per namespace
-    and topic) are published one after the other. `not_before` delays the first attempt.
+    and topic) are published one after the other. `not_before` delays the first attempt. Messages
+    with the same `queue` (per namespace) can be claimed apart from those of other queues; a message
+    with a queue has no ordering key.
     """
 
     namespace: str
@@ -45,6 +48,7 @@ class Message(NamedTuple):
     dedupe_key: str | None = None
     ordering_key: str | None = None
     not_before: datetime | None = None
+    queue: str | None = None
 
 
 class Outcome(StrEnum):
@@ -113,13 +117,16 @@ class NewRow(NamedTuple):
     ordering_key: str | None
     payload: str
     not_before: datetime | None
+    queue: str | None
 
 
 def new_rows(messages: Sequence[Message]) -> list[NewRow]:
     """Every message checked, before any of them is written."""
     bodies = [checked(message) for message in messages]
     return [
-        NewRow(new_id, namespace, topic, tenant_id, dedupe_key, ordering_key, body, not_before)
+        NewRow(
+            new_id, namespace, topic, tenant_id, dedupe_key, ordering_key, body, not_before, queue
+        )
         for new_id, body, (
             namespace,
             topic,
@@ -128,6 +135,7 @@ def new_rows(messages: Sequence[Message]) -> list[NewRow]:
             dedupe_key,
             ordering_key,
             not_before,
+            queue,
         ) in zip(new_ids(len(messages)), bodies, messages, strict=True)
     ]
 
@@ -161,7 +169,7 @@ def _with_dashes(prefix: str, random: str) -> str:
 
 def checked(message: Message) -> str:
     """The payload as JSON text; InvalidMessage if anything about the message is wrong."""
-    namespace, topic, payload, tenant_id, dedupe_key, ordering_key, not_before = message
+    namespace, topic, payload, tenant_id, dedupe_key, ordering_key, not_before, queue = message
     _check_text("namespace", namespace)
     _check_text("topic", topic)
     if tenant_id is not None:
@@ -174,6 +182,10 @@ def checked(message: Message) -> str:
         _check_text("ordering_key", ordering_key)
     if not_before is not None and not_before.utcoffset() is None:
         raise InvalidMessage("not_before", "needs a time zone")
+    if queue is not None:
+        _check_text("queue", queue)
+        if ordering_key is not None:
+            raise InvalidMessage("queue", "is not for a message with an ordering key")
     return _json(payload)
 
 

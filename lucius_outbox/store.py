@@ -35,6 +35,15 @@ class TopicStats(NamedTuple):
     age: timedelta | None
 
 
+class Span(NamedTuple):
+    """Queues to list: the first `limit` after `after`, up to `upto` included, in the order of their
+    UTF-8 bytes."""
+
+    after: str
+    upto: str
+    limit: int
+
+
 class Replayed(NamedTuple):
     """One line of the audit of replays."""
 

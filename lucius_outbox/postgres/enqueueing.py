@@ -48,7 +48,7 @@ async def enqueue_all(
 
 def _json(row: NewRow) -> str:
     """By hand: the payload is JSON already, and this is where the client's time goes."""
-    row_id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, not_before = row
+    row_id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, not_before, queue = row
     text = f'{{"id":"{row_id}","namespace":{quoted(namespace)},"topic":{quoted(topic)}'
     if tenant_id is not None:
         text += f',"tenant_id":{quoted(tenant_id)}'
@@ -58,4 +58,6 @@ def _json(row: NewRow) -> str:
         text += f',"ordering_key":{quoted(ordering_key)}'
     if not_before is not None:
         text += f',"not_before":"{not_before.isoformat()}"'
+    if queue is not None:
+        text += f',"queue":{quoted(queue)}'
     return f'{text},"payload":{payload}}}'

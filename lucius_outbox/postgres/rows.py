@@ -5,7 +5,7 @@ message in one commit) uses these; everybody else uses `PostgresStore`. The tran
 COMMITTED, PostgreSQL's default.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import count, groupby
 from operator import attrgetter
@@ -21,7 +21,7 @@ from lucius_outbox.message import Claimed, Dead, Failure
 from lucius_outbox.postgres import statements as sql
 from lucius_outbox.redaction import redacted
 from lucius_outbox.retry import RetryPolicy
-from lucius_outbox.store import Buried, Replayed, TopicStats, checked_replay
+from lucius_outbox.store import Buried, Replayed, Span, TopicStats, checked_replay
 
 Transaction = AsyncConnection[Any]
 OnDead = Callable[[Transaction, Dead], Awaitable[None]]
@@ -69,6 +69,60 @@ class PostgresRows:
         claim_no = next(self._claim_nos)
         rows = await self._all(transaction, sql.CLAIM_NAMED, claim_no=claim_no, **named)
         return Claimed(*rows[0]) if rows else None
+
+    async def queues(self, transaction: Transaction, spans: Sequence[Span]) -> list[list[str]]:
+        """Return, for each span, the queues in it that have pending rows, due or not.
+
+        One round trip; costs a seek in an index per queue, however many rows are in them. Rows that
+        a release without queues has written are in the queue "".
+        """
+        rows = await self._all(
+            transaction,
+            sql.QUEUES,
+            after=[span.after for span in spans],
+            upto=[span.upto for span in spans],
+            limits=[span.limit for span in spans],
+        )
+        found: list[list[str]] = [[] for _ in spans]
+        for position, queue in rows:
+            found[position].append(queue)
+        return found
+
+    async def queue_groups(self, transaction: Transaction, separator: str) -> list[str]:
+        """Return what queues with pending rows have before the separator, a character, each once.
+
+        One round trip; costs a seek in an index per group, however many queues are in it.
+        """
+        successor = chr(ord(separator) + 1)
+        rows = await self._all(
+            transaction, sql.QUEUE_GROUPS, separator=separator, successor=successor
+        )
+        return list(dict.fromkeys(queue.partition(separator)[0] for (queue,) in rows))
+
+    async def claim_queues(
+        self,
+        transaction: Transaction,
+        sizes: Mapping[str, int],
+        lease: timedelta,
+        *,
+        expired: int = 0,
+    ) -> list[Claimed]:
+        """Take up to `expired` rows whose lease has expired, of any queue or none, then the oldest
+        due rows of each queue, up to its size, in the order of `sizes`.
+
+        Rows with an ordering key are left to `claim_batch` until they are claimed for the first
+        time. One round trip.
+        """
+        rows = await self._all(
+            transaction,
+            sql.CLAIM_QUEUES,
+            queues=list(sizes),
+            counts=list(sizes.values()),
+            expired=expired,
+            lease=lease,
+            claim_no=next(self._claim_nos),
+        )
+        return [Claimed(*row) for row in rows]
 
     async def ack(self, transaction: Transaction, claims: Sequence[Claimed]) -> None:
         lost = await self._settle(transaction, sql.ACK, claims)

@@ -37,14 +37,15 @@ _DEAD_COLUMNS = """
 ENQUEUE = f"""
 WITH fresh AS (
     INSERT INTO lucius_outbox_messages
-        (id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, next_attempt_at)
+        (id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, next_attempt_at, queue)
     SELECT id, namespace, topic, tenant_id, dedupe_key, ordering_key,
-           coalesce(payload, 'null'), coalesce(not_before, now())
+           coalesce(payload, 'null'), coalesce(not_before, now()), queue
     FROM ROWS FROM (json_to_recordset(%(rows)s::json) AS (
         id uuid, namespace text, topic text, tenant_id text, dedupe_key text, ordering_key text,
-        payload jsonb, not_before timestamptz
+        payload jsonb, not_before timestamptz, queue text
     )) WITH ORDINALITY AS message (
-        id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, not_before, position
+        id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, not_before, queue,
+        position
     )
     ORDER BY position
     ON CONFLICT (namespace, topic, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
@@ -122,6 +123,89 @@ SELECT aside.count, claimed.id, namespace, topic, tenant_id, dedupe_key, orderin
 FROM (SELECT count(*) FROM set_aside) AS aside
 LEFT JOIN claimed ON true
 ORDER BY claimed.next_attempt_at, claimed.seq
+"""
+
+_IN_QUEUES = "namespace = %(namespace)s AND status = 'pending' AND NOT waiting"
+
+
+def _steps(first: str, following: str) -> str:
+    """A recursive query that takes one queue per step, by a seek in the index of queues: DISTINCT
+    would read the entries of all rows."""
+    return f"""
+WITH RECURSIVE found (queue, position) AS (
+    (SELECT queue, 1 FROM lucius_outbox_messages
+     WHERE {_IN_QUEUES} AND {first}
+     ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT next.queue, position + 1 FROM found CROSS JOIN LATERAL (
+        SELECT m.queue FROM lucius_outbox_messages AS m
+        WHERE {_IN_QUEUES} AND {following}
+        ORDER BY m.queue LIMIT 1
+    ) AS next
+)
+SELECT queue, position FROM found
+"""
+
+
+_QUEUES_OF_SPAN = _steps(
+    "queue > span.after AND queue <= span.upto AND span.size > 0",
+    "m.queue > found.queue AND m.queue <= span.upto AND found.position < span.size",
+)
+QUEUES = f"""
+SELECT span.position - 1, listed.queue
+FROM unnest(%(after)s::text[], %(upto)s::text[], %(limits)s::bigint[])
+    WITH ORDINALITY AS span (after, upto, size, position)
+CROSS JOIN LATERAL (
+    {_QUEUES_OF_SPAN}
+) AS listed
+ORDER BY span.position, listed.position
+"""
+
+# Behind all queues of the group: the separator's successor comes after the separator.
+_FIRST_OF_GROUPS = _steps(
+    "queue IS NOT NULL",
+    """m.queue > CASE strpos(found.queue, %(separator)s) WHEN 0 THEN found.queue
+        ELSE split_part(found.queue, %(separator)s, 1) || %(successor)s END""",
+)
+QUEUE_GROUPS = f"SELECT queue FROM ({_FIRST_OF_GROUPS}) AS first ORDER BY position"
+
+# The queue is compared by a range and leads the order, so that no statistics make the planner take
+# the index of due rows, in which a rare queue lies behind the rows of all the others.
+CLAIM_QUEUES = f"""
+WITH expired AS (
+    SELECT id, 0::bigint AS position FROM lucius_outbox_messages
+    WHERE namespace = %(namespace)s AND status = 'processing'
+      AND locked_until < {_NOW} AND reclaims < %(max_reclaims)s
+    ORDER BY locked_until, seq
+    LIMIT %(expired)s
+    FOR UPDATE SKIP LOCKED
+), due AS (
+    SELECT oldest.id, turn.position
+    FROM unnest(%(queues)s::text[], %(counts)s::bigint[])
+        WITH ORDINALITY AS turn (queue, size, position)
+    CROSS JOIN LATERAL (
+        SELECT id FROM lucius_outbox_messages
+        WHERE {_IN_QUEUES} AND queue >= turn.queue AND queue <= turn.queue
+          AND ordering_key IS NULL
+          AND next_attempt_at <= {_NOW} AND attempts < %(max_attempts)s
+        ORDER BY queue, next_attempt_at, seq
+        LIMIT turn.size
+        FOR UPDATE SKIP LOCKED
+    ) AS oldest
+), chosen AS (
+    SELECT id, position FROM expired UNION ALL SELECT id, position FROM due
+), claimed AS (
+    UPDATE lucius_outbox_messages AS m
+    SET {_TAKEN}
+    WHERE m.id = ANY(ARRAY(SELECT id FROM chosen))
+    RETURNING {_CLAIM_COLUMNS},
+              m.id IN (SELECT id FROM expired) AS reclaimed, m.locked_until, m.created_at,
+              m.id AS key, m.next_attempt_at, m.seq
+)
+SELECT claimed.id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload, attempts,
+       reclaims, claim_no, reclaimed, locked_until, created_at
+FROM claimed JOIN chosen ON chosen.id = claimed.key
+ORDER BY chosen.position, claimed.next_attempt_at, claimed.seq
 """
 
 # Locked before it is judged: who waits for the lock judges the row as its holder has left it.

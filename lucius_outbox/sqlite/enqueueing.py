@@ -12,8 +12,8 @@ from lucius_outbox.sqlite.times import microseconds
 _INSERT = """
 INSERT INTO lucius_outbox_messages
     (id, namespace, topic, tenant_id, dedupe_key, ordering_key, payload,
-     next_attempt_at, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     next_attempt_at, created_at, updated_at, queue)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (namespace, topic, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 """
 _PRESENT = """
@@ -39,7 +39,8 @@ def enqueue_all(transaction: sqlite3.Connection, messages: Sequence[Message]) ->
     rows = new_rows(messages)
     now = time.time_ns() // 1000
     before = transaction.total_changes
-    transaction.executemany(_INSERT, [(*row[:7], _due(row, now), now, now) for row in rows])
+    values = [(*row[:7], _due(row, now), now, now, row.queue) for row in rows]
+    transaction.executemany(_INSERT, values)
     if transaction.total_changes - before == len(rows):
         return receipts(rows, ())
     return receipts(rows, {row.id for row in rows} - _present(transaction, rows))

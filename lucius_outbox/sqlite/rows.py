@@ -7,7 +7,7 @@ write lock (BEGIN IMMEDIATE): it is what makes a claim atomic.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, groupby
 from operator import attrgetter, itemgetter
@@ -21,7 +21,7 @@ from lucius_outbox.redaction import redacted
 from lucius_outbox.retry import RetryPolicy
 from lucius_outbox.sqlite import statements as sql
 from lucius_outbox.sqlite.times import microseconds, moment
-from lucius_outbox.store import Buried, Replayed, TopicStats, checked_replay
+from lucius_outbox.store import Buried, Replayed, Span, TopicStats, checked_replay
 
 OnDead = Callable[[sqlite3.Connection, Dead], None]
 _MICROSECOND = timedelta(microseconds=1)
@@ -51,19 +51,16 @@ class SqliteRows:
     def claimable(self, transaction: sqlite3.Connection) -> bool:
         """Whether a claim is worth the write lock. Needs no transaction."""
         now = self._now()
-        policy = self._policy
-        expired = (self.namespace, now, policy.max_reclaims, 1)
-        due = (self.namespace, now, policy.max_attempts, 1)
-        return bool(_all(transaction, sql.DUE, due) or _all(transaction, sql.EXPIRED, expired))
+        due = (self.namespace, now, self._policy.max_attempts, 1)
+        return bool(_all(transaction, sql.DUE, due) or self._expired(transaction, now, 1))
 
     def claim_batch(
         self, transaction: sqlite3.Connection, size: int, lease: timedelta
     ) -> list[Claimed]:
         now = self._now()
-        expired = (self.namespace, now, self._policy.max_reclaims, size)
-        rows = _all(transaction, sql.EXPIRED, expired)
+        rows = self._expired(transaction, now, size)
         rows += self._due(transaction, now, size - len(rows))
-        return self._take(transaction, rows, now, lease) if rows else []
+        return self._take(transaction, sorted(rows, key=_ORDER), now, lease)
 
     def claim_named(
         self, transaction: sqlite3.Connection, topic: str, dedupe_key: str, lease: timedelta
@@ -79,6 +76,59 @@ class SqliteRows:
         (claimed,) = self._take(transaction, rows, now, lease)
         return claimed
 
+    def queues(self, transaction: sqlite3.Connection, spans: Sequence[Span]) -> list[list[str]]:
+        """Return, for each span, the queues in it that have pending rows, due or not.
+
+        Needs no transaction. Costs a seek in an index per queue, however many rows are in them.
+        Rows that a release without queues has written are in the queue "".
+        """
+        return [
+            [queue for (queue,) in _all(transaction, sql.QUEUES, values)]
+            for span in spans
+            for values in ({"namespace": self.namespace, **span._asdict()},)
+        ]
+
+    def queue_groups(self, transaction: sqlite3.Connection, separator: str) -> list[str]:
+        """Return what queues with pending rows have before the separator, a character, each once.
+
+        Needs no transaction. Costs a seek in an index per group, however many queues are in it.
+        """
+        values = {
+            "namespace": self.namespace,
+            "separator": separator,
+            "successor": chr(ord(separator) + 1),
+        }
+        rows = _all(transaction, sql.QUEUE_GROUPS, values)
+        return list(dict.fromkeys(queue.partition(separator)[0] for (queue,) in rows))
+
+    def claimable_in(self, transaction: sqlite3.Connection, queues: Collection[str]) -> bool:
+        """Return whether a claim of these queues, or of rows whose lease has expired, is worth the
+        write lock. Needs no transaction."""
+        now = self._now()
+        return bool(self._expired(transaction, now, 1)) or any(
+            self._due_in(transaction, queue, now, 1) for queue in queues
+        )
+
+    def claim_queues(
+        self,
+        transaction: sqlite3.Connection,
+        sizes: Mapping[str, int],
+        lease: timedelta,
+        *,
+        expired: int = 0,
+    ) -> list[Claimed]:
+        """Take up to `expired` rows whose lease has expired, of any queue or none, then the oldest
+        due rows of each queue, up to its size, in the order of `sizes`.
+
+        Rows with an ordering key are left to `claim_batch` until they are claimed for the first
+        time.
+        """
+        now = self._now()
+        rows = sorted(self._expired(transaction, now, expired), key=_ORDER)
+        for queue, size in sizes.items():
+            rows += self._due_in(transaction, queue, now, size)
+        return self._take(transaction, rows, now, lease)
+
     def enqueue_claimed(
         self, transaction: sqlite3.Connection, messages: Sequence[Message], lease: timedelta
     ) -> list[Claimed]:
@@ -92,7 +142,8 @@ class SqliteRows:
         claims = []
         for new_id, body, message in zip(new_ids(len(messages)), bodies, messages, strict=True):
             row = (new_id, message.namespace, message.topic, message.tenant_id, message.dedupe_key)
-            values = (*row, body, claim_no, self.worker_id, until, now, now, now)
+            holder = (claim_no, self.worker_id, until)
+            values = (*row, body, *holder, now, now, now, message.queue)
             if transaction.execute(sql.ENQUEUE_CLAIMED, values).rowcount:
                 claims.append(Claimed(*row, None, message.payload, *held))
         return claims
@@ -194,11 +245,23 @@ class SqliteRows:
     def _take(
         self, transaction: sqlite3.Connection, rows: list[Any], now: int, lease: timedelta
     ) -> list[Claimed]:
+        if not rows:
+            return []
         until = now + lease // _MICROSECOND
         seqs = json.dumps([row[_SEQ] for row in rows])
         claim_no = next(self._claim_nos)
         transaction.execute(sql.CLAIM, (claim_no, self.worker_id, until, now, seqs))
-        return _claims(sorted(rows, key=_ORDER), claim_no, moment(until))
+        return _claims(rows, claim_no, moment(until))
+
+    def _expired(self, transaction: sqlite3.Connection, now: int, size: int) -> list[Any]:
+        values = (self.namespace, now, self._policy.max_reclaims, size)
+        return _all(transaction, sql.EXPIRED, values)
+
+    def _due_in(
+        self, transaction: sqlite3.Connection, queue: str, now: int, size: int
+    ) -> list[Any]:
+        values = (self.namespace, queue, now, self._policy.max_attempts, size)
+        return _all(transaction, sql.DUE_IN_QUEUE, values)
 
     def _due(self, transaction: sqlite3.Connection, now: int, size: int) -> list[Any]:
         """Rows to claim. Those found behind an earlier row of their key are set aside until it

@@ -28,6 +28,46 @@ WHERE namespace = ? AND status = 'pending' AND waiting = 0 AND next_attempt_at <
 ORDER BY next_attempt_at, seq LIMIT ?
 """
 
+_IN_QUEUES = """
+FROM lucius_outbox_messages AS m INDEXED BY lucius_outbox_queues
+WHERE m.namespace = :namespace AND m.status = 'pending' AND m.waiting = 0
+"""
+
+
+def _steps(first: str, following: str, end: str = "") -> str:
+    """A recursive query that takes one queue per step, by a seek in the index of queues: DISTINCT
+    would read the entries of all rows."""
+    return f"""
+WITH RECURSIVE found (queue) AS (
+    SELECT (SELECT m.queue {_IN_QUEUES} AND {first} ORDER BY m.queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.queue {_IN_QUEUES} AND {following} ORDER BY m.queue LIMIT 1)
+    FROM found WHERE found.queue IS NOT NULL {end}
+)
+SELECT queue FROM found WHERE queue IS NOT NULL
+"""
+
+
+QUEUES = _steps(
+    "m.queue > :after AND m.queue <= :upto",
+    "m.queue > found.queue AND m.queue <= :upto",
+    "LIMIT :limit",
+)
+
+# Behind all queues of the group: the separator's successor comes after the separator.
+QUEUE_GROUPS = _steps(
+    "m.queue IS NOT NULL",
+    """m.queue > CASE instr(found.queue, :separator) WHEN 0 THEN found.queue
+        ELSE substr(found.queue, 1, instr(found.queue, :separator) - 1) || :successor END""",
+)
+
+DUE_IN_QUEUE = f"""
+SELECT {_CLAIM_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_queues
+WHERE namespace = ? AND queue = ? AND status = 'pending' AND waiting = 0 AND ordering_key IS NULL
+  AND next_attempt_at <= ? AND attempts < ?
+ORDER BY next_attempt_at, seq LIMIT ?
+"""
+
 NAMED = f"""
 SELECT {_CLAIM_COLUMNS} FROM lucius_outbox_messages INDEXED BY lucius_outbox_dedupe
 WHERE namespace = ? AND topic = ? AND dedupe_key = ? AND waiting = 0 AND (
@@ -46,8 +86,8 @@ WHERE seq IN (SELECT value FROM json_each(?))
 ENQUEUE_CLAIMED = """
 INSERT INTO lucius_outbox_messages
     (id, namespace, topic, tenant_id, dedupe_key, payload, status, attempts, claim_no, locked_by,
-     locked_until, next_attempt_at, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, 'processing', 1, ?, ?, ?, ?, ?, ?)
+     locked_until, next_attempt_at, created_at, updated_at, queue)
+VALUES (?, ?, ?, ?, ?, ?, 'processing', 1, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (namespace, topic, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 """
 

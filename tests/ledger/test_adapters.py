@@ -1,13 +1,14 @@
 """Every adapter is in this suite, can be checked, listened to, repaired and closed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from lucius_contract.routing import Mode
 from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
 from lucius_orchestrator.domain.aggregate import Engine
@@ -19,10 +20,12 @@ from lucius_orchestrator.ports.ledger import (
     Ledger,
     LedgerUnavailable,
     Limits,
+    Queue,
+    TrafficReport,
 )
 from lucius_outbox import ReplayForbidden
 from lucius_outbox.sqlite import SqliteStore
-from tests.ledger.backends import Backend, adapters_in_the_suite, adapters_in_the_tree
+from tests.ledger.backends import START, Backend, adapters_in_the_suite, adapters_in_the_tree
 from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, TENANT, World
 from tests.ledger.test_dead_letters import UNREADABLE
 from tests.ledger.view import LATER, assert_unchanged, view
@@ -58,6 +61,21 @@ async def test_closing_one_ledger_leaves_the_others_open(backend: Backend, world
     await job.succeeds()
 
 
+class NoTurns:
+    """No service has room."""
+
+    def room(self, _service: str) -> int:
+        return 0
+
+    def last(self, _service: str, _mode: Mode) -> Queue | None:
+        return None
+
+    def allot(self, _service: str, _waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        return {}
+
+
+NO_TURNS = NoTurns()
+REPORT = TrafficReport("process_1", START, "{}")
 VERBS: dict[str, Callable[[Ledger, World], Awaitable[object]]] = {
     "create": lambda ledger, world: ledger.create(*world.submission(), Limits()),
     "load": lambda ledger, _: ledger.load("job_1"),
@@ -67,10 +85,15 @@ VERBS: dict[str, Callable[[Ledger, World], Awaitable[object]]] = {
     "due": lambda ledger, _: ledger.due(list(TimerKind), LATER, 1),
     "ended": lambda ledger, _: ledger.ended(LATER, 1),
     "claim": lambda ledger, _: ledger.claim(DIRECTIVE, 1, LEASE),
+    "claim_in_turn": lambda ledger, _: ledger.claim_in_turn(NO_TURNS, LEASE),
     "take": lambda ledger, _: ledger.take("job_1", "step_01", 1, LEASE),
     "directive": lambda ledger, _: ledger.directive("job_1", "step_01", 1),
     "in_flight": lambda ledger, _: ledger.in_flight(TENANT),
     "backlog": lambda ledger, _: ledger.backlog(),
+    "backlogs": lambda ledger, _: ledger.backlogs(),
+    "publish_report": lambda ledger, _: ledger.publish_report(REPORT),
+    "reports": lambda ledger, _: ledger.reports(START),
+    "withdraw_report": lambda ledger, _: ledger.withdraw_report("process_1"),
     "dead_letters": lambda ledger, _: ledger.dead_letters(DeadLetterQuery()),
     "bury": lambda ledger, _: ledger.bury(UNREADABLE),
     "mark_redriven": lambda ledger, _: ledger.mark_redriven("job_1", "job_2"),

@@ -368,7 +368,7 @@ async def test_processes_that_start_together_migrate_once(database: Database) ->
     ledgers = await together(*(database.ledger() for _ in range(5)))
     for ledger in ledgers:
         await ledger.check()
-    assert await database.execute("SELECT version FROM lucius_ledger_schema") == [(1,)]
+    assert await database.execute("SELECT version FROM lucius_ledger_schema") == [(1,), (2,)]
 
 
 async def test_a_server_that_is_not_there_is_unavailable(tmp_path: Any) -> None:

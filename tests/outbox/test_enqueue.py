@@ -120,6 +120,8 @@ async def test_not_before_delays_the_first_attempt(backend: Backend, clock: Cloc
         ({"payload": {"a": ["nul\0"]}}, "payload"),
         ({"payload": {"nul\0": 1}}, "payload"),
         ({"not_before": datetime(2026, 1, 1)}, "not_before"),  # noqa: DTZ001
+        ({"queue": ""}, "queue"),
+        ({"queue": "q", "ordering_key": "k"}, "queue"),
     ],
 )
 async def test_a_bad_message_is_refused_and_the_transaction_goes_on(
@@ -149,11 +151,13 @@ async def test_limits_leave_room_in_every_index(backend: Backend) -> None:
     tenant = longest["tenant_id"]
     key = tenant + "/" + longest["dedupe_key"]
     longest["dedupe_key"] = key.encode()[: MAX_LENGTH["dedupe_key"] - 1].decode()
-    (receipt,) = await commit(backend, message(1, **longest))
-    assert receipt.outcome is Outcome.ENQUEUED
+    queue = longest.pop("queue")
+    await commit(backend, message(1, **longest))
+    del longest["ordering_key"], longest["dedupe_key"]
+    await commit(backend, message(2, **longest, queue=queue))
     store = backend.store(namespace=longest["namespace"])
-    claims = await store.claim_batch(1, LEASE)
-    assert numbers(claims) == [1]
+    claims = await store.claim_batch(2, LEASE)
+    assert numbers(claims) == [1, 2]
     await store.ack(claims)
 
 

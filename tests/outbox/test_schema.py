@@ -31,7 +31,7 @@ from tests.outbox.backends import (
 )
 from tests.outbox.test_dispatcher import Recorder
 
-NEXT = Migration(2, "next", "CREATE TABLE added (n integer);")
+NEXT = Migration(3, "next", "CREATE TABLE added (n integer);")
 
 
 @pytest.mark.parametrize("schema", [sqlite_schema, postgres_schema])
@@ -84,7 +84,7 @@ async def test_a_new_migration_is_applied_to_what_is_there(
     await commit(backend, message(1))
     schema = sqlite_schema if isinstance(backend, SqliteBackend) else postgres_schema
     monkeypatch.setattr(schema.OUTBOX, "migrations", (*schema.MIGRATIONS, NEXT))
-    with pytest.raises(SchemaMismatch, match=r"version 1, not 2: call migrate\(\)"):
+    with pytest.raises(SchemaMismatch, match=r"version 2, not 3: call migrate\(\)"):
         await backend.store().check_schema()
     await migrate(backend)
     await backend.store().check_schema()
@@ -104,7 +104,7 @@ async def test_a_failed_migration_leaves_nothing_behind(
     async with backend.transaction() as transaction:
         versions = await backend.execute(transaction, "SELECT version FROM lucius_outbox_schema")
         await backend.execute(transaction, "CREATE TABLE added (n integer)")
-    assert versions == [(1,)]
+    assert versions == [(1,), (2,)]
 
 
 async def test_a_schema_of_a_newer_release_stops_the_start(backend: Backend) -> None:
@@ -150,7 +150,7 @@ async def test_processes_that_start_together_migrate_in_turn(postgres_uri: str) 
         await connection.execute("CREATE SCHEMA together")
         await asyncio.gather(*(start() for _ in range(5)))
         cursor = await connection.execute("SELECT version FROM lucius_outbox_schema")
-        assert await cursor.fetchall() == [(1,)]
+        assert await cursor.fetchall() == [(1,), (2,)]
         await connection.execute("DROP SCHEMA together CASCADE")
 
 

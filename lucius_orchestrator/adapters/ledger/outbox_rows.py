@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from lucius_contract.routing import directive_topic
+from lucius_contract.routing import DIRECTIVE_TOPIC_PREFIX, Mode, directive_topic
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger.codec import to_json
 from lucius_orchestrator.domain.aggregate import Aggregate, Attempt, Engine, ReplyVia
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow, WorkflowRow
 from lucius_orchestrator.domain.directive import outbox_id
-from lucius_orchestrator.ports.ledger import DirectiveStatus, Stored
+from lucius_orchestrator.ports.ledger import Backlog, DirectiveStatus, Queue, Stored
 from lucius_outbox.message import JsonText
 
 NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
@@ -28,6 +28,9 @@ NEVER_REPLAYED = (*DIRECTIVE_KINDS, *WORKFLOW_KINDS)
 
 LOOKED_FOR = frozenset(NAMESPACES[kind] for kind in OutboxKind if kind is not OutboxKind.INVOCATION)
 """Who claims rows is woken when there are some of these."""
+
+QUEUE_SEPARATOR = "/"
+"""Between service, mode and tenant; the first two never hold one."""
 
 _WORKFLOWS = "workflows"
 
@@ -51,6 +54,26 @@ def payload_of(row: OutboxRow) -> dict[str, Any]:
 def text_of(row: OutboxRow) -> JsonText:
     """The same, for an outbox that keeps text."""
     return JsonText(f'{to_json(_around(row))[:-1]},"body":{to_json(row.body)}}}')
+
+
+def queue_of(row: OutboxRow) -> str | None:
+    """Return the queue that the outbox keeps a DIRECTIVE in; rows of other kinds have none."""
+    if not isinstance(row, DirectiveRow) or row.kind is not OutboxKind.DIRECTIVE:
+        return None
+    return queue_name(Queue(row.service, Mode(row.body["mode"]), row.body["tenant_id"]))
+
+
+def queue_name(queue: Queue) -> str:
+    return QUEUE_SEPARATOR.join((queue.service, queue.mode.value, queue.tenant_id))
+
+
+def queue_named(name: str) -> Queue:
+    service, mode, tenant_id = name.split(QUEUE_SEPARATOR, maxsplit=2)
+    return Queue(service, Mode(mode), tenant_id)
+
+
+def backlog_of(service: str, topic: str, count: int, oldest: datetime) -> Backlog:
+    return Backlog(service, int(topic.removeprefix(DIRECTIVE_TOPIC_PREFIX)), count, oldest)
 
 
 def row_of(kind: OutboxKind, topic: str, payload: Mapping[str, Any]) -> OutboxRow:

@@ -10,17 +10,26 @@ from lucius_orchestrator.adapters.ledger.outbox_rows import (
     DIRECTIVE_KINDS,
     NAMESPACES,
     NEVER_REPLAYED,
+    QUEUE_SEPARATOR,
     Named,
     as_seen_by,
+    backlog_of,
     job_id_of,
     payload_of,
+    queue_of,
     row_of,
     topic_of,
 )
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
 from lucius_orchestrator.adapters.ledger.postgres.connections import Connection
+from lucius_orchestrator.adapters.ledger.turns import (
+    LAPSED_AT_ONCE,
+    allotted,
+    rooms_of,
+    spans_of,
+)
 from lucius_orchestrator.domain.decision import OutboxKind, OutboxMark, OutboxRow
-from lucius_orchestrator.ports.ledger import Claim, DirectiveStatus, Stored
+from lucius_orchestrator.ports.ledger import Backlog, Claim, DirectiveStatus, Stored, Turns
 from lucius_outbox.errors import LeaseLost
 from lucius_outbox.message import Claimed, Failure, Message
 from lucius_outbox.postgres.enqueueing import enqueue_all
@@ -56,6 +65,7 @@ class PostgresDirectives:
                     payload_of(row),
                     dedupe_key=row.outbox_id,
                     not_before=row.created_at if self._clock else None,
+                    queue=queue_of(row),
                 )
                 for row in rows
             ],
@@ -71,15 +81,19 @@ class PostgresDirectives:
         if kind is OutboxKind.INVOCATION:
             return []
         claims = await self._rows[kind].claim_batch(connection, size, lease)
-        if not claims:
-            return []
-        rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
-        versions = await _versions(connection, rows)
-        return [
-            Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
-            for row, claimed in zip(rows, claims, strict=True)
-            for job_id in (job_id_of(row),)
-        ]
+        return await _claims(connection, kind, claims)
+
+    async def claim_in_turn(
+        self, connection: Connection, turns: Turns, lease: timedelta
+    ) -> list[Claim]:
+        kind = OutboxKind.DIRECTIVE
+        rows = self._rows[kind]
+        rooms = rooms_of(await rows.queue_groups(connection, QUEUE_SEPARATOR), turns)
+        spans = spans_of(rooms, turns)
+        found = await rows.queues(connection, spans) if spans else []
+        sizes = allotted(rooms, found, turns)
+        claims = await rows.claim_queues(connection, sizes, lease, expired=LAPSED_AT_ONCE)
+        return await _claims(connection, kind, claims)
 
     async def take(
         self, connection: Connection, stored: Stored, name: Named, lease: timedelta
@@ -143,6 +157,11 @@ class PostgresDirectives:
         namespaces = {"namespaces": _DIRECTIVES}
         return by_lane(await (await connection.execute(sql.BACKLOG, namespaces)).fetchall())
 
+    async def backlogs(self, connection: Connection) -> list[Backlog]:
+        namespaces = {"namespaces": _DIRECTIVES}
+        rows = await (await connection.execute(sql.BACKLOGS, namespaces)).fetchall()
+        return [backlog_of(*row) for row in rows]
+
     async def prune(self, connection: Connection, older_than: timedelta, limit: int) -> int:
         pruned = 0
         for rows in self._rows.values():
@@ -161,6 +180,20 @@ class PostgresDirectives:
             held = [_token(claim) for claim in claims if claim.kind is kind]
             if held:
                 yield kind, held
+
+
+async def _claims(
+    connection: Connection, kind: OutboxKind, claims: Sequence[Claimed]
+) -> list[Claim]:
+    if not claims:
+        return []
+    rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
+    versions = await _versions(connection, rows)
+    return [
+        Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+        for row, claimed in zip(rows, claims, strict=True)
+        for job_id in (job_id_of(row),)
+    ]
 
 
 async def _versions(connection: Connection, rows: Sequence[OutboxRow]) -> dict[str, int]:

@@ -23,6 +23,7 @@ from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     ALL_LANES,
     Adopter,
+    Backlog,
     Claim,
     Created,
     DeadLetterQuery,
@@ -37,6 +38,8 @@ from lucius_orchestrator.ports.ledger import (
     Repair,
     Reservation,
     Stored,
+    TrafficReport,
+    Turns,
 )
 from lucius_outbox.postgres import schema as outbox_schema
 
@@ -141,6 +144,11 @@ class PostgresLedger:
     ) -> list[Claim]:
         return await self._run(lambda c: self._directives.claim(c, kind, size, lease))
 
+    async def claim_in_turn(
+        self, turns: Turns, lease: timedelta, _lanes: Collection[int] = ALL_LANES
+    ) -> list[Claim]:
+        return await self._run(lambda c: self._directives.claim_in_turn(c, turns, lease))
+
     async def take(
         self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
     ) -> Claim | None:
@@ -174,6 +182,18 @@ class PostgresLedger:
     async def backlog(self) -> dict[int, int]:
         return await self._run(self._directives.backlog)
 
+    async def backlogs(self) -> list[Backlog]:
+        return await self._run(self._directives.backlogs)
+
+    async def publish_report(self, report: TrafficReport) -> None:
+        await self._run(lambda c: writes.publish_report(c, report))
+
+    async def reports(self, since: datetime) -> list[TrafficReport]:
+        return await self._run(lambda c: reads.reports(c, since))
+
+    async def withdraw_report(self, process_id: str) -> None:
+        await self._run(lambda c: writes.withdraw_report(c, process_id))
+
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         return await self._run(lambda c: reads.dead_letters(c, query))
 
@@ -189,8 +209,8 @@ class PostgresLedger:
         return await self._write(lambda t: writes.recount(t, limit))
 
     async def prune(self, before: datetime, limit: int) -> int:
-        older_than = self._clock() - before
-        return await self._run(lambda c: self._directives.prune(c, older_than, limit))
+        age = self._clock() - before
+        return await self._run(lambda c: writes.prune(c, self._directives, before, age, limit))
 
     async def check(self) -> None:
         async with self._connections.connection() as connection:

@@ -11,7 +11,7 @@ from lucius_contract.states import JobState
 from lucius_orchestrator.adapters.ledger import cursors
 from lucius_orchestrator.adapters.ledger.postgres import columns
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
-from lucius_orchestrator.adapters.ledger.postgres.columns import text
+from lucius_orchestrator.adapters.ledger.postgres.columns import text, text_of
 from lucius_orchestrator.domain.aggregate import Job
 from lucius_orchestrator.domain.decision import AuditEvent
 from lucius_orchestrator.domain.timers import Due, TimerKind
@@ -24,6 +24,7 @@ from lucius_orchestrator.ports.ledger import (
     Page,
     Scope,
     Stored,
+    TrafficReport,
 )
 
 _SAME_ID_TIME = timedelta(seconds=1)  # ids are in the order of their milliseconds
@@ -125,6 +126,11 @@ async def dead_letters(connection: Connection, query: DeadLetterQuery) -> Page[D
     page = tuple(found[: query.limit])
     more = len(found) > query.limit
     return Page(page, cursors.encode_letter(page[-1].first_at, page[-1].id) if more else None)
+
+
+async def reports(connection: Connection, since: datetime) -> list[TrafficReport]:
+    rows = await _all(connection, sql.REPORTS, [since])
+    return [TrafficReport(text_of(name), at, text_of(document)) for name, at, document in rows]
 
 
 def _optional(value: str | None) -> str | None:

@@ -234,6 +234,28 @@ WHERE namespace = ANY(%(namespaces)s)
   AND ((status = 'pending' AND NOT waiting) OR status = 'processing')
 GROUP BY topic
 """
+BACKLOGS = """
+SELECT service, topic, count(*), min((payload ->> 'created_at')::timestamptz)
+FROM lucius_outbox_messages CROSS JOIN LATERAL coalesce(
+    nullif(split_part(queue, '/', 1), ''), payload ->> 'service'
+) AS service
+WHERE namespace = ANY(%(namespaces)s)
+  AND ((status = 'pending' AND NOT waiting) OR status = 'processing')
+GROUP BY service, topic
+"""
+
+PUBLISH_REPORT = """
+INSERT INTO lucius_ledger_reports (process_id, at, document) VALUES (%s, %s, %s)
+ON CONFLICT (process_id) DO UPDATE SET at = excluded.at, document = excluded.document
+"""
+REPORTS = "SELECT process_id, at, document FROM lucius_ledger_reports WHERE at >= %s"
+WITHDRAW_REPORT = "DELETE FROM lucius_ledger_reports WHERE process_id = %s"
+PRUNE_REPORTS = """
+DELETE FROM lucius_ledger_reports WHERE process_id IN (
+    SELECT process_id FROM lucius_ledger_reports WHERE at < %s LIMIT %s
+)
+"""
+
 # What the outbox keeps for a replay, which directives never have; the dead letter stays.
 PRUNE_DEAD = f"""
 DELETE FROM lucius_outbox_messages WHERE id IN (

@@ -7,6 +7,7 @@ the commit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from lucius_contract.routing import directive_topic
@@ -37,6 +38,7 @@ from lucius_orchestrator.ports.ledger import (
     Saturated,
     Scope,
     Stored,
+    TrafficReport,
     dead_letter_rows,
     timer_after,
 )
@@ -244,6 +246,28 @@ async def _update(
         slots=slots,
     )
     return Stored(after, await _moved(connection, job.job_id, statement, values), due)
+
+
+async def publish_report(connection: Connection, report: TrafficReport) -> None:
+    values = (text(report.process_id), report.at, text(report.document))
+    await connection.execute(sql.PUBLISH_REPORT, values)
+
+
+async def withdraw_report(connection: Connection, process_id: str) -> None:
+    await connection.execute(sql.WITHDRAW_REPORT, (text(process_id),))
+
+
+async def prune(
+    connection: Connection,
+    directives: PostgresDirectives,
+    before: datetime,
+    age: timedelta,
+    limit: int,
+) -> int:
+    """`age` is how long `before` has passed, for the outbox, whose clock is the database's."""
+    pruned = await directives.prune(connection, age, limit)
+    deleted = await connection.execute(sql.PRUNE_REPORTS, (before, limit - pruned))
+    return pruned + deleted.rowcount
 
 
 async def _moved(connection: Connection, job_id: str, statement: str, values: Sequence[Any]) -> int:

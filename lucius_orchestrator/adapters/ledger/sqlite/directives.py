@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,19 +14,35 @@ from lucius_orchestrator.adapters.ledger.outbox_rows import (
     LOOKED_FOR,
     NAMESPACES,
     NEVER_REPLAYED,
+    QUEUE_SEPARATOR,
     Named,
     as_seen_by,
+    backlog_of,
     invocations,
     job_id_of,
+    queue_of,
     row_of,
     text_of,
     topic_of,
 )
 from lucius_orchestrator.adapters.ledger.sqlite import statements as sql
 from lucius_orchestrator.adapters.ledger.sqlite.columns import SqliteVersion
+from lucius_orchestrator.adapters.ledger.turns import (
+    LAPSED_AT_ONCE,
+    allotted,
+    rooms_of,
+    spans_of,
+)
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.domain.decision import OutboxKind, OutboxMark, OutboxRow
-from lucius_orchestrator.ports.ledger import Adopter, Claim, DirectiveStatus, Stored
+from lucius_orchestrator.ports.ledger import (
+    Adopter,
+    Backlog,
+    Claim,
+    DirectiveStatus,
+    Stored,
+    Turns,
+)
 from lucius_outbox.errors import LeaseLost
 from lucius_outbox.message import Claimed, Failure, Message
 from lucius_outbox.retry import Delays, RetryPolicy
@@ -113,6 +129,7 @@ class SqliteDirectives:
             text_of(row),
             dedupe_key=row.outbox_id,
             not_before=row.created_at if self._clock_is_injected else None,
+            queue=queue_of(row),
         )
 
     def claim(
@@ -120,14 +137,24 @@ class SqliteDirectives:
     ) -> list[Claim]:
         if kind is OutboxKind.INVOCATION:
             return []
-        claims = self._rows[kind].claim_batch(transaction, size, lease)
-        rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
-        versions = _versions(transaction, rows)
-        return [
-            Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
-            for row, claimed in zip(rows, claims, strict=True)
-            for job_id in (job_id_of(row),)
-        ]
+        return _claims(transaction, kind, self._rows[kind].claim_batch(transaction, size, lease))
+
+    def allotted(self, connection: sqlite3.Connection, turns: Turns) -> dict[str, int]:
+        """Return how many directives to claim from which queues. Only reads."""
+        rows = self._rows[OutboxKind.DIRECTIVE]
+        rooms = rooms_of(rows.queue_groups(connection, QUEUE_SEPARATOR), turns)
+        return allotted(rooms, rows.queues(connection, spans_of(rooms, turns)), turns)
+
+    def has_claimable_in(self, connection: sqlite3.Connection, queues: Collection[str]) -> bool:
+        """Return whether there is a row due in the queues, or a claim that has lapsed."""
+        return self._rows[OutboxKind.DIRECTIVE].claimable_in(connection, queues)
+
+    def claim_queues(
+        self, transaction: sqlite3.Connection, sizes: Mapping[str, int], lease: timedelta
+    ) -> list[Claim]:
+        kind = OutboxKind.DIRECTIVE
+        claims = self._rows[kind].claim_queues(transaction, sizes, lease, expired=LAPSED_AT_ONCE)
+        return _claims(transaction, kind, claims)
 
     def take(
         self, transaction: sqlite3.Connection, stored: Stored, name: Named, lease: timedelta
@@ -198,6 +225,12 @@ class SqliteDirectives:
     def backlog(self, connection: sqlite3.Connection) -> dict[int, int]:
         return by_lane(connection.execute(sql.BACKLOG, _DIRECTIVES * 2).fetchall())
 
+    def backlogs(self, connection: sqlite3.Connection) -> list[Backlog]:
+        return [
+            backlog_of(service, topic, count, datetime.fromisoformat(oldest))
+            for service, topic, count, oldest in connection.execute(sql.BACKLOGS, _DIRECTIVES * 2)
+        ]
+
     def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
         older_than = self._clock() - before
         pruned = 0
@@ -216,6 +249,18 @@ class SqliteDirectives:
             held = [_token(claim) for claim in claims if claim.kind is kind]
             if held:
                 yield rows, held
+
+
+def _claims(
+    transaction: sqlite3.Connection, kind: OutboxKind, claims: Sequence[Claimed]
+) -> list[Claim]:
+    rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
+    versions = _versions(transaction, rows)
+    return [
+        Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+        for row, claimed in zip(rows, claims, strict=True)
+        for job_id in (job_id_of(row),)
+    ]
 
 
 def _versions(

@@ -20,6 +20,7 @@ from lucius_orchestrator.domain.timers import Due, TimerKind
 from lucius_orchestrator.ports.ledger import (
     ALL_LANES,
     Adopter,
+    Backlog,
     Claim,
     Created,
     DeadLetterQuery,
@@ -35,6 +36,8 @@ from lucius_orchestrator.ports.ledger import (
     Repair,
     Reservation,
     Stored,
+    TrafficReport,
+    Turns,
     UnknownSchema,
 )
 from lucius_outbox.errors import SchemaMismatch
@@ -168,6 +171,17 @@ class SqliteLedger:
             return []
         return await self._writer.write(lambda t: self._directives.claim(t, kind, size, lease))
 
+    async def claim_in_turn(
+        self, turns: Turns, lease: timedelta, _lanes: Collection[int] = ALL_LANES
+    ) -> list[Claim]:
+        try:
+            sizes = self._directives.allotted(self._reader, turns)
+            if not self._directives.has_claimable_in(self._reader, sizes):
+                return []
+        except sqlite3.Error as error:
+            raise LedgerUnavailable(f"SQLite: {error}") from error
+        return await self._writer.write(lambda t: self._directives.claim_queues(t, sizes, lease))
+
     async def take(
         self, job_id: str, step_id: str, attempt_no: int, lease: timedelta
     ) -> Claim | None:
@@ -205,6 +219,18 @@ class SqliteLedger:
     async def backlog(self) -> dict[int, int]:
         return await self._scan(self._directives.backlog)
 
+    async def backlogs(self) -> list[Backlog]:
+        return await self._scan(self._directives.backlogs)
+
+    async def publish_report(self, report: TrafficReport) -> None:
+        await self._writer.write(lambda t: writes.publish_report(t, report))
+
+    async def reports(self, since: datetime) -> list[TrafficReport]:
+        return await self._scan(lambda c: reads.reports(c, microseconds(since)))
+
+    async def withdraw_report(self, process_id: str) -> None:
+        await self._writer.write(lambda t: writes.withdraw_report(t, process_id))
+
     async def dead_letters(self, query: DeadLetterQuery) -> Page[DeadLetterRow]:
         return await self._scan(lambda c: reads.dead_letters(c, query))
 
@@ -218,7 +244,7 @@ class SqliteLedger:
         return await self._writer.write(lambda t: writes.repair(t, limit))
 
     async def prune(self, before: datetime, limit: int) -> int:
-        return await self._writer.write(lambda t: self._directives.prune(t, before, limit))
+        return await self._writer.write(lambda t: writes.prune(t, self._directives, before, limit))
 
     async def check(self) -> None:
         def check(connection: sqlite3.Connection) -> None:

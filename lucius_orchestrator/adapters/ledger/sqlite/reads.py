@@ -23,8 +23,9 @@ from lucius_orchestrator.ports.ledger import (
     Page,
     Scope,
     Stored,
+    TrafficReport,
 )
-from lucius_outbox.sqlite.times import microseconds
+from lucius_outbox.sqlite.times import microseconds, moment
 
 _SAME_ID_TIME = timedelta(seconds=1)  # ids are in the order of their milliseconds
 _SCAN = 1000  # jobs that are looked at for one page, so that a rare state cannot take for ever
@@ -136,3 +137,10 @@ def dead_letters(connection: Connection, query: DeadLetterQuery) -> Page[DeadLet
     page = tuple(found[: query.limit])
     more = len(found) > query.limit
     return Page(page, cursors.encode_letter(page[-1].first_at, page[-1].id) if more else None)
+
+
+def reports(connection: Connection, since: int) -> list[TrafficReport]:
+    return [
+        TrafficReport(process_id, moment(at), document)
+        for process_id, at, document in connection.execute(sql.REPORTS, (since,))
+    ]

@@ -182,6 +182,38 @@ SELECT topic, count(*) FROM (
 ) GROUP BY topic
 """
 
+# The oldest is looked up afterwards, so that no payloads are sorted.
+BACKLOGS = """
+WITH waiting AS (
+    SELECT seq, topic, queue, payload FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
+    WHERE namespace IN (?, ?) AND status = 'pending' AND waiting = 0
+    UNION ALL
+    SELECT seq, topic, queue, payload FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
+    WHERE namespace IN (?, ?) AND status = 'processing'
+), named AS (
+    SELECT seq, topic, coalesce(
+        nullif(substr(queue, 1, instr(queue, '/') - 1), ''), json_extract(payload, '$.service')
+    ) AS service
+    FROM waiting
+), counted AS (
+    SELECT service, topic, count(*) AS count, min(seq) AS first FROM named GROUP BY service, topic
+)
+SELECT service, counted.topic, count, json_extract(payload, '$.created_at')
+FROM counted JOIN lucius_outbox_messages ON seq = first
+"""
+
+PUBLISH_REPORT = """
+INSERT INTO lucius_ledger_reports (process_id, at, document) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET at = excluded.at, document = excluded.document
+"""
+REPORTS = "SELECT process_id, at, document FROM lucius_ledger_reports WHERE at >= ?"
+WITHDRAW_REPORT = "DELETE FROM lucius_ledger_reports WHERE process_id = ?"
+PRUNE_REPORTS = """
+DELETE FROM lucius_ledger_reports WHERE process_id IN (
+    SELECT process_id FROM lucius_ledger_reports WHERE at < ? LIMIT ?
+)
+"""
+
 
 def jobs_page(tenant: bool, cursor: bool) -> str:
     """Candidates of one page; the state and the type are looked at afterwards, so that no index

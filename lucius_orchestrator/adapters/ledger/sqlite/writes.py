@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from lucius_contract.states import TERMINAL_JOB_STATES
@@ -30,6 +31,7 @@ from lucius_orchestrator.ports.ledger import (
     Saturated,
     Scope,
     Stored,
+    TrafficReport,
     dead_letter_rows,
     timer_after,
 )
@@ -194,6 +196,23 @@ def _insert(transaction: Connection, aggregate: Aggregate, entry: str, due: Due 
         ],
     )
     return job_no
+
+
+def publish_report(transaction: Connection, report: TrafficReport) -> None:
+    values = (report.process_id, microseconds(report.at), report.document)
+    transaction.execute(sql.PUBLISH_REPORT, values)
+
+
+def withdraw_report(transaction: Connection, process_id: str) -> None:
+    transaction.execute(sql.WITHDRAW_REPORT, (process_id,))
+
+
+def prune(
+    transaction: Connection, directives: SqliteDirectives, before: datetime, limit: int
+) -> int:
+    pruned = directives.prune(transaction, before, limit)
+    reports = (microseconds(before), limit - pruned)
+    return pruned + transaction.execute(sql.PRUNE_REPORTS, reports).rowcount
 
 
 def _update_job(
