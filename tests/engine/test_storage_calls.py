@@ -5,27 +5,30 @@ Counted on tables in memory: the ledger makes the same calls of Azure's, as the 
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import timedelta
 
 import pytest
 
 from lucius_azure.storage import StorageAccount, open_tables
 from lucius_bus.memory import MemoryBus
+from lucius_contract.routing import Mode
 from lucius_orchestrator.adapters.ledger.azure_tables import TableNames
 from lucius_orchestrator.adapters.ledger.azure_tables.tables import AzureTables
 from lucius_orchestrator.adapters.ledger.tables.leading import LEASES
 from lucius_orchestrator.adapters.ledger.tables.ledger import TableLedger
+from lucius_orchestrator.adapters.ledger.tables.reports import REPORTS
 from lucius_orchestrator.adapters.ledger.tables.store import Call, MemoryTables
 from lucius_orchestrator.bootstrap.parts import running
+from lucius_orchestrator.domain.decision import OutboxKind
 from lucius_orchestrator.outbox.dispatcher import DispatcherSettings
-from lucius_orchestrator.ports.ledger import Ledger
+from lucius_orchestrator.ports.ledger import Claim, Ledger, Queue, TrafficReport
 from lucius_settings.secret import Secret
 from tests.azure_proxy import proxy_to
 from tests.azurite import Azurite
 from tests.engine.plane import PIPELINE, Plane, ack, request, result
 from tests.ledger.azure_stage import HookedTables
-from tests.ledger.backends import Backend, Clock
+from tests.ledger.backends import START, Backend, Clock
 
 SERVICES = ("ocr", "embedding", "sis")
 ALONE = 28
@@ -37,13 +40,15 @@ APART = 37
 
 class CountedBackend(Backend):
     """A store whose calls are counted, but for those of a dispatcher that looks for directives, and
-    says that it does: they come at an interval, however many jobs there are."""
+    says that it does, and those about reports: they come at an interval, however many jobs there
+    are."""
 
     def __init__(self, tables: MemoryTables | HookedTables) -> None:
         super().__init__(Clock())
         self._tables = tables
         self.calls: Counter[tuple[str, str]] = Counter()
         self.looks = 0
+        self.reported = 0
 
     @property
     def spent(self) -> int:
@@ -54,7 +59,8 @@ class CountedBackend(Backend):
 
     async def _count(self, call: Call) -> None:
         self.looks += call.verb == "scan"
-        if call.verb != "scan" and call.partition != LEASES:
+        self.reported += call.partition == REPORTS
+        if call.verb != "scan" and call.partition not in (LEASES, REPORTS):
             self.calls[call.verb, call.table] += 1
 
 
@@ -71,6 +77,30 @@ async def bus(backend: CountedBackend) -> AsyncIterator[MemoryBus]:
     bus = MemoryBus(backend.clock)
     yield bus
     await bus.close()
+
+
+class Everything:
+    """Turns that leave nothing waiting."""
+
+    def room(self, service: str) -> int:  # noqa: ARG002
+        return 100
+
+    def last(self, service: str, mode: Mode) -> Queue | None:  # noqa: ARG002
+        return None
+
+    def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        return dict.fromkeys(waiting, self.room(service) // len(waiting))
+
+
+def claim_in_turn(plane: Plane) -> None:
+    """Let the dispatchers of the process claim so."""
+
+    async def claim(
+        _kind: OutboxKind, _size: int, lease: timedelta, lanes: Collection[int]
+    ) -> list[Claim]:
+        return await plane.ledger.claim_in_turn(Everything(), lease, lanes)
+
+    plane.detour.__dict__["claim"] = claim
 
 
 class Alone:
@@ -131,6 +161,44 @@ async def test_a_job_costs_forty_calls_at_most_with_several_processes(
         costs.append(backend.spent - before)
     assert costs[1:] == [APART, APART]
     assert APART <= 40
+
+
+async def test_directives_that_are_claimed_in_turn_cost_the_same(
+    backend: CountedBackend, bus: MemoryBus
+) -> None:
+    api = Plane.new(backend, bus)
+    reconciler = await api.replica()
+    api.engine.dispatches = False
+    claim_in_turn(reconciler)
+    costs = []
+    for number in range(3):
+        before = backend.spent
+        await api.submit(request(idempotency_key=f"k-{number}", **PIPELINE))
+        for service in SERVICES:
+            await reconciler.dispatch()
+            (directive,) = await api.directives(service)
+            await api.reply(ack(directive))
+            await api.reply(result(directive))
+        costs.append(backend.spent - before)
+    assert costs[1:] == [APART, APART]
+
+
+async def test_directives_that_are_adopted_beside_claims_in_turn_cost_the_same(
+    backend: CountedBackend, bus: MemoryBus
+) -> None:
+    alone = Alone(backend, bus)
+    claim_in_turn(alone.plane)
+    async with running(alone.parts):
+        assert [await alone.cost_of_a_job(number) for number in (0, 1)] == [ALONE + 2, ALONE]
+
+
+async def test_reports_cost_a_call_each(backend: CountedBackend) -> None:
+    for number in range(3):
+        report = TrafficReport("one", START + timedelta(seconds=number), "{}")
+        await backend.ledger.publish_report(report)
+        await backend.ledger.reports(START)
+    assert backend.spent == 0
+    assert backend.reported == (1 + 3) + 3  # the first is found missing
 
 
 async def test_a_dispatcher_that_is_given_its_directives_does_not_look_for_them(

@@ -5,7 +5,14 @@ from collections.abc import Awaitable, Callable, Collection
 
 from lucius_contract.routing import Mode
 from lucius_contract.states import TERMINAL_JOB_STATES, OutboxState
-from lucius_orchestrator.adapters.ledger.tables import entries, indexes, keys, leading, slots
+from lucius_orchestrator.adapters.ledger.tables import (
+    entries,
+    indexes,
+    keys,
+    leading,
+    reports,
+    slots,
+)
 from lucius_orchestrator.adapters.ledger.tables.partition import JOB, JOBS, Place
 from lucius_orchestrator.adapters.ledger.tables.store import MemoryTables, Row, Tables
 from lucius_orchestrator.domain.aggregate import Aggregate, Job
@@ -20,9 +27,10 @@ async def rows_of(tables: Tables, table: str) -> list[Row]:
 
 
 async def places(tables: Tables, table: str) -> set[Place]:
-    """Of the rows that lead to a job: a lease on a lane leads nowhere."""
+    """Of the rows that lead to a job: a lease on a lane and a report lead nowhere."""
     rows = await rows_of(tables, table)
-    return {Place(table, row.partition, row.key) for row in rows if row.partition != leading.LEASES}
+    elsewhere = leading.LEASES, reports.REPORTS
+    return {Place(table, row.partition, row.key) for row in rows if row.partition not in elsewhere}
 
 
 class Rows:

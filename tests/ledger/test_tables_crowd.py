@@ -26,6 +26,7 @@ from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story, directive_of
 from tests.ledger.tables_soundness import Rows, never_too_little
 from tests.ledger.tables_stage import Store
 from tests.ledger.test_claims_at_birth import Nursery
+from tests.ledger.test_tables_queues import Turns
 from tests.ledger.view import LATER, job_ids
 from tests.runner.deadlines import seconds
 
@@ -59,12 +60,23 @@ class Crowd:
     async def dispatch(self) -> None:
         ledger = self.process()
         for _ in range(4):
-            for claim in await ledger.claim(DIRECTIVE, 2, LEASE):
+            in_turn = self.random.random() < 0.5
+            claims = (
+                ledger.claim_in_turn(Turns(2), LEASE)
+                if in_turn
+                else ledger.claim(DIRECTIVE, 2, LEASE)
+            )
+            for claim in await claims:
                 stored = await ledger.load(claim.job_id)
                 if stored is None:
                     await ledger.discard([claim])
                     continue
                 await self.publish(ledger, stored, claim)
+
+    async def some(self, ledger: Ledger) -> list[Claim]:
+        if self.random.random() < 0.5:
+            return await ledger.claim_in_turn(Turns(2), LEASE)
+        return await ledger.claim(DIRECTIVE, 2, LEASE)
 
     async def publish(self, ledger: Ledger, stored: Stored, claim: Claim) -> None:
         row = directive_of(claim)

@@ -146,9 +146,10 @@ class WholeLook:
         self.unnamed: list[Head] = []
         self._lapsed: list[Row] = []
         self._queues: dict[Queue, Waiting] = {}
+        self._services = set[str]()
         for stretch in stretches(list(rows), is_full=False):
             self._add(stretch, now)
-        self.services = sorted({queue.service for queue in self._queues})
+        self.services = sorted(self._services)
 
     def lapsed(self) -> list[Row]:
         lapsed, self._lapsed = self._lapsed, []
@@ -171,9 +172,11 @@ class WholeLook:
         queue, (lapsed, free) = queue_of(stretch.rows[0]), _claimable(stretch.rows, now)
         self._lapsed += lapsed
         head = Head(stretch.partition, free, None)
-        if free and queue is None:
+        if queue is None:
             self.unnamed.append(head)
-        elif free and queue is not None:
+            return
+        self._services.add(queue.service)
+        if free:
             self._queues.setdefault(queue, Waiting(queue, [])).heads.append(head)
 
 
