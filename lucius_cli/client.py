@@ -72,6 +72,9 @@ class Api:
                 break
         return Page(items, cursor)
 
+    def services(self) -> JsonObject:
+        return self._send("GET", "/v1/services")
+
     def stream(self, job_id: str, after: str) -> Iterator[ServerEvent]:
         """Events of a job after the one named, until the server ends the stream."""
         path = f"{_job_path(job_id)}/stream"

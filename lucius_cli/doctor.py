@@ -158,6 +158,20 @@ def _server(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("server", ok=False, detail=str(error))
 
 
+def _absent(api: "Api") -> Iterator[Finding]:
+    """Services that work waits for and that nothing is heard from. A key that may not see them is
+    no reason to complain."""
+    for item in api.look("/v1/services").body.get("items", ()):
+        waiting = item["waiting"] + item["unacknowledged"]
+        if item["presence"] == "ABSENT" and waiting:
+            advice = (
+                f"warning: nothing is heard from it, and {waiting} directives wait for it: start"
+                " it, or see in its log whether it reaches the bus; its jobs then go on by"
+                " themselves"
+            )
+            yield Finding(f"service {item['service']}", ok=True, detail=advice)
+
+
 def _health(api: "Api") -> Iterator[Finding]:
     live = api.look("/healthz/live")
     if live.status != _OK:
@@ -184,3 +198,4 @@ def _health(api: "Api") -> Iterator[Finding]:
         ok = ready.status == _OK
         detail = "ready for work" if ok else f"not ready for work ({ready.status}): see its log"
         yield Finding("server", ok=ok, detail=detail)
+    yield from _absent(api)

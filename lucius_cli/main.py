@@ -22,6 +22,7 @@ from lucius_cli import (
     lookup,
     mock,
     new,
+    services,
     serving,
     submit,
     topology,
@@ -51,6 +52,7 @@ app.add_typer(keys.app, name="keys")
 app.command("submit")(submit.submit)
 app.add_typer(jobs.app, name="jobs")
 app.command("dead-letters")(jobs.dead_letters)
+app.command("services")(services.services)
 app.add_typer(artifacts.app, name="artifacts")
 app.command("config")(configuration.config)
 app.command("doctor")(doctor.doctor)

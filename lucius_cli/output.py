@@ -24,6 +24,8 @@ _STYLES = {
     "CANCELLED": "yellow",
     "PAUSED": "yellow",
     "IN_PROGRESS": "cyan",
+    "PRESENT": "green",
+    "ABSENT": "red",
     "ok": "green",
     "FAIL": "red",
 }

@@ -127,6 +127,11 @@ def make_receiver(
     return receiver
 
 
+_ON_ITS_WAY = 0.1
+"""Seconds from an answer of the bus to the next frame."""
+_LISTENS = 2
+
+
 class _Always:
     """In the place of the event that says that a receive is under way."""
 
@@ -162,3 +167,17 @@ def read_patiently(receiver: Receiver, seconds: float) -> None:
     handler: Any = getattr(receiver, "_handler", None)
     if hasattr(handler, "_socket_timeout"):
         handler._socket_timeout = seconds
+
+
+async def withdraw(receiver: Receiver) -> None:
+    """Take back what was asked of the bus and has not come. What is on its way arrives. The client
+    (7.15) leaves its credit with the bus when a receive ends. To drain would let the bus count
+    messages that the client does not: it would get none from then on."""
+    handler: Any = getattr(receiver, "_handler", None)
+    link: Any = getattr(handler, "_link", None)
+    asked: int = getattr(link, "current_link_credit", 0) or 0
+    if asked <= 0:
+        return
+    await link.flow(link_credit=0, echo=True)
+    for _ in range(_LISTENS):
+        await handler._connection.listen(wait=_ON_ITS_WAY, batch=asked + 1)

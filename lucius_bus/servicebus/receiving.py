@@ -16,7 +16,7 @@ from typing import NamedTuple
 from azure.servicebus import ServiceBusReceivedMessage
 
 from lucius_bus.port import BusError, BusUnavailable, Delivery, Misused
-from lucius_bus.servicebus.client import Receiver, arrived, read_patiently
+from lucius_bus.servicebus.client import Receiver, arrived, read_patiently, withdraw
 from lucius_bus.servicebus.errors import Failure, Meaning
 from lucius_bus.servicebus.link import Link
 from lucius_bus.servicebus.messages import delivery_of
@@ -203,12 +203,30 @@ class SubscriptionReceiver:
 
     async def _rest(self) -> None:
         """Nobody wants anything. While the connection lasts the bus may still send messages over
-        it, which nobody waits for: after a while it is ended, and what came is given back."""
-        was_open = self._link.is_open
-        await until_set(self._has_work, self._settings.linger if was_open else _FOREVER)
-        if was_open and not self._has_work.is_set():
-            await self._give_back(self._spare_messages())
+        it, which nobody waits for: after a while these are given back, and later it is ended."""
+        if not self._link.is_open:
+            await until_set(self._has_work, _FOREVER)
+            return
+        linger = self._settings.linger
+        first = min(self._settings.withdraw, linger)
+        await until_set(self._has_work, first)
+        if not self._has_work.is_set():
+            await self._withdraw()
+            await until_set(self._has_work, linger - first)
+        if not self._has_work.is_set():
             self._link.hang_up()
+
+    async def _withdraw(self) -> None:
+        with suppress(Failure):
+            await self._link.use(self._collect)
+        if not self._requests.wanted():
+            await self._give_back(self._spare_messages())
+
+    async def _collect(self, receiver: Receiver) -> None:
+        await withdraw(receiver)
+        if ready := arrived(receiver):
+            shortest = self._settings.shortest_wait.total_seconds()
+            self._arrive(await receiver.receive_messages(ready, shortest))
 
     def _spare_messages(self) -> list[ServiceBusReceivedMessage]:
         spare = [delivery.token for delivery in self._requests.spare]

@@ -16,8 +16,10 @@ class ServiceBusSettings:
     `longest_pause`. A topic that asks to slow down is left alone for `quiet`: the ten seconds that
     Service Bus asks for.
 
-    `linger` is how long a receiver's connection lasts when nobody receives or settles over it; what
-    arrived for somebody who has gone is kept as long for the next, and then given back.
+    `withdraw` is how long the bus may still send a receiver what was asked for when nobody receives
+    or settles over it: then that is taken back, and what arrived for somebody who has gone is given
+    back. So no message stays locked for a service whose slots are all taken. `linger` is how long
+    its connection lasts.
     `keep_alive` is how often a sender that is not used shows that it is there; None
     lets the connection end. `is_partitioned` says that topics are: then a batch has one partition
     key. Where that is not said but so, it is found out by the first batch that is refused.
@@ -34,6 +36,7 @@ class ServiceBusSettings:
     first_pause: timedelta = timedelta(milliseconds=100)
     longest_pause: timedelta = timedelta(seconds=2)
     quiet: timedelta = timedelta(seconds=10)
+    withdraw: timedelta = timedelta(seconds=1)
     linger: timedelta = timedelta(seconds=2)
     keep_alive: timedelta | None = timedelta(seconds=30)
     is_partitioned: bool = False

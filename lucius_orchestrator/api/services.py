@@ -1,7 +1,5 @@
 """How services stand."""
 
-from datetime import datetime
-
 from starlette.responses import Response
 
 from lucius_orchestrator.api.answers import json_response
@@ -16,25 +14,21 @@ class ServiceList:
 
     def __init__(self, parts: ApiParts) -> None:
         self._services = parts.services
-        self._clock = parts.engine.world.clock
 
     async def list(self) -> Response:
-        found = await self._services.read()
-        now = self._clock()
-        items = [service_view(standing, now) for standing in found]
+        items = [service_view(standing) for standing in await self._services.read()]
         return json_response({"items": items, "next_cursor": None})
 
 
-def service_view(standing: ServiceStanding, now: datetime) -> View:
-    traffic, oldest = standing.traffic, standing.oldest
-    waited = None if oldest is None else max((now - oldest).total_seconds(), 0.0)
+def service_view(standing: ServiceStanding) -> View:
+    traffic, age = standing.traffic, standing.oldest_age
     return {
         "service": traffic.service,
         "presence": traffic.presence,
         "heard_at": traffic.heard_at,
         "waiting": standing.waiting,
-        "oldest_waiting_at": oldest,
-        "oldest_waiting_seconds": waited,
+        "oldest_waiting_at": standing.oldest,
+        "oldest_waiting_seconds": None if age is None else age.total_seconds(),
         "unacknowledged": traffic.unacknowledged,
         "working": traffic.working,
         "window": int(traffic.window),

@@ -50,6 +50,7 @@ def watchers_of(process: Process) -> Iterator[Part]:
     dispatches = process.role.runs_dispatcher(process.settings)
     yield TrafficReporter(process.engine, dispatches=dispatches)
     yield process.observation.gauges(process.engine.ledger)
+    yield process.observation.service_gauges(process.services)
     if process.bus is None:
         yield RegistryWatch(source.registry, _nobody, source.interval)
     else:

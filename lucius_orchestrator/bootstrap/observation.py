@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from lucius_artifacts.ports.catalogue import Catalogue
 from lucius_orchestrator.bootstrap.parts import Part
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.engine.telemetry import Telemetry
 from lucius_orchestrator.observability.gauges import GaugeRefresher
 from lucius_orchestrator.observability.http import App, MeasuredHttp
@@ -23,6 +24,10 @@ class Observation:
 
     def gauges(self, ledger: Ledger) -> Part:
         return GaugeRefresher(self.metrics, ledger)
+
+    def service_gauges(self, services: Services) -> Part:
+        """Reading them counts what waits, which the limit of submissions relies on."""
+        return GaugeRefresher(self.metrics.service_gauges, services)
 
     def artifact_gauges(self, catalogue: Catalogue) -> Part:
         """Reading them looks at every blob: not so often."""

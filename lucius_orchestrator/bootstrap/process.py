@@ -68,11 +68,11 @@ async def open_process(
     traffic = Traffic(world.clock, settings.dispatch_window, settings.dispatch_window_per_lane)
     backlogs = Backlogs(ledger)
     opened.push_async_callback(backlogs.close)
-    limit = PendingLimit(backlogs, traffic, settings.max_pending_per_lane)
+    limit = PendingLimit(backlogs, traffic.rate, settings.max_pending_per_lane)
     engine = LedgerEngine(
         ledger, world, observation.telemetry, inputs=inputs, traffic=traffic, pending_limit=limit
     )
-    services = Services(traffic, backlogs, registry.snapshot)
+    services = Services(traffic, backlogs, registry.snapshot, world.clock)
     process = Process(settings, role, address, source, registry, engine, services, observation)
     process = process._replace(artifacts=artifacts)
     if role.uses_bus:

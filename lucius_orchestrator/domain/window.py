@@ -18,6 +18,7 @@ one now and then, since an instance that was just started states nothing before 
 """
 
 from datetime import datetime, timedelta
+from math import ceil
 from typing import NamedTuple
 
 GOOD = 0.25
@@ -25,6 +26,10 @@ GOOD = 0.25
 
 BAD = 0.5
 """The part of the ACK timeout from which a pickup is slow."""
+
+AHEAD = timedelta(seconds=2.5)
+"""For how long a service has work on the bus: longer than processes need to tell each other that a
+slot is free."""
 
 LONGEST_PROBE_PAUSE = timedelta(hours=2)
 _MOST_DOUBLINGS = 16
@@ -115,9 +120,16 @@ def room(window: Window, signals: Signals) -> int:
     free = int(window.size) - signals.unacknowledged
     if signals.capacity is not None:
         slots = max(signals.capacity - signals.working, 0)
-        soon = int(signals.rate * signals.ack_timeout.total_seconds() * GOOD)
-        free = min(free, slots + soon - signals.unacknowledged)
+        free = min(free, slots + _soon_free(signals) - signals.unacknowledged)
     return max(free, 0)
+
+
+def _soon_free(signals: Signals) -> int:
+    """Return how many slots become free within `AHEAD`, at least one if one does in good time. More
+    would make a tenant wait behind what is on the bus already."""
+    if signals.rate * signals.ack_timeout.total_seconds() * GOOD < 1:
+        return 0
+    return ceil(signals.rate * AHEAD.total_seconds())
 
 
 def may_probe(probes: Probes, signals: Signals, now: datetime) -> bool:

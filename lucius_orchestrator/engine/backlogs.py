@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from lucius_contract.errors import ContractError, ErrorCode
-from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.ports.ledger import Backlog, Ledger
 
 _LIFE = 2.0
@@ -95,11 +94,11 @@ class LaneSaturated(ContractError):
 
 class PendingLimit:
     """How many directives of a service may wait in one lane, `most`. Follows the last count, so
-    that it may be exceeded for a moment."""
+    that it may be exceeded for a moment. `rate` is how many the service finishes in a second."""
 
-    def __init__(self, backlogs: Backlogs, traffic: Traffic, most: int) -> None:
+    def __init__(self, backlogs: Backlogs, rate: Callable[[str], float], most: int) -> None:
         self._backlogs = backlogs
-        self._traffic = traffic
+        self._rate = rate
         self._most = most
 
     def refusal(self, service: str, lane: int) -> LaneSaturated | None:
@@ -114,7 +113,7 @@ class PendingLimit:
         return LaneSaturated(message, self._time_to_free(found))
 
     def _time_to_free(self, found: Backlog) -> timedelta | None:
-        rate = self._traffic.rate(found.service)
+        rate = self._rate(found.service)
         if rate <= 0:
             return None
         seconds = math.ceil((found.waiting - self._most * _FREE_AGAIN) / rate)

@@ -25,6 +25,7 @@ _log = logging.getLogger("lucius_orchestrator")
 SUBMITTED = "lucius_jobs_submitted_total"
 FINISHED = "lucius_jobs_finished_total"
 STEP_SECONDS = "lucius_step_seconds"
+UNANSWERED = "lucius_attempts_unanswered_total"
 RETRIES = "lucius_step_retries_total"
 TIMEOUTS = "lucius_timeouts_total"
 REPLIES = "lucius_replies_total"
@@ -46,6 +47,12 @@ METRICS: tuple[MetricInfo, ...] = (
         "Time of an attempt in a phase: dispatch (to the bus), pickup (to the ACK), work.",
     ),
     MetricInfo(RETRIES, Kind.COUNTER, ("reason",), "Attempts that ended with another to follow."),
+    MetricInfo(
+        UNANSWERED,
+        Kind.COUNTER,
+        ("service",),
+        "Attempts that ended while nothing was heard from the service, and do not count as tries.",
+    ),
     MetricInfo(TIMEOUTS, Kind.COUNTER, ("kind",), "Deadlines that ended an attempt or a job."),
     MetricInfo(REPLIES, Kind.COUNTER, ("type", "verdict"), "Replies judged, by verdict."),
     MetricInfo(UNREADABLE, Kind.COUNTER, (), "Replies on the bus that could not be read."),
@@ -210,6 +217,8 @@ class Telemetry:
                 self._step_moved(change, after)
 
     def _step_moved(self, change: AuditEvent, after: Aggregate) -> None:
+        if change.cause == StepTrigger.ACK_TIMEOUT:
+            self._timed_out(change, after)
         if change.target == StepState.FAILED_RETRY:
             self._metrics.increment(RETRIES, 1, reason=str(change.cause))
         phase = _PHASES.get((change.source, change.target))
@@ -225,6 +234,12 @@ class Telemetry:
         if began is not None and ended is not None:
             seconds = (ended - began).total_seconds()
             self._metrics.observe(STEP_SECONDS, [seconds], step_type=step.step_type, phase=name)
+
+    def _timed_out(self, change: AuditEvent, after: Aggregate) -> None:
+        step = after.step(change.step_id or "")
+        attempt = step.attempt(change.attempt_no or 0) if step else None
+        if step is not None and attempt is not None and attempt.unanswered:
+            self._metrics.increment(UNANSWERED, 1, service=step.service)
 
     def _dead_letter(self, letter: DeadLetter, after: Aggregate) -> None:
         self._metrics.increment(DEAD_LETTERS, 1, kind=letter.kind.value)

@@ -19,6 +19,7 @@ from lucius_artifacts import telemetry as artifacts
 from lucius_orchestrator.engine import telemetry as engine
 from lucius_orchestrator.observability.artifact_gauges import ArtifactGauges
 from lucius_orchestrator.observability.gauges import LedgerGauges
+from lucius_orchestrator.observability.service_gauges import ServiceGauges
 from lucius_orchestrator.observability.tables import HTTP_METRICS, HTTP_SECONDS
 from lucius_orchestrator.ports.ledger import Ledger
 from lucius_outbox import prometheus as outbox
@@ -51,6 +52,8 @@ class PrometheusMetrics(outbox.PrometheusMetrics):
             self._register(info)
         self._ledger_gauges = LedgerGauges(clock, max_age)
         self.registry.register(self._ledger_gauges)
+        self.service_gauges = ServiceGauges(clock, max_age)
+        self.registry.register(self.service_gauges)
         self.artifact_gauges = ArtifactGauges(clock, ARTIFACTS_MAX_AGE)
         self.registry.register(self.artifact_gauges)
         ProcessCollector(registry=self.registry)

@@ -11,6 +11,13 @@ INFLIGHT = "lucius_inflight"
 INFLIGHT_JOBS = "lucius_inflight_jobs"
 BACKLOG = "lucius_outbox_backlog"
 LEDGER_UP = "lucius_ledger_up"
+SERVICE_WAITING = "lucius_service_waiting"
+SERVICE_OLDEST = "lucius_service_oldest_waiting_seconds"
+SERVICE_UNACKNOWLEDGED = "lucius_service_unacknowledged"
+SERVICE_WORKING = "lucius_service_working"
+SERVICE_WINDOW = "lucius_service_window"
+SERVICE_ABSENT = "lucius_service_absent"
+SERVICE_HEARD = "lucius_service_heard_seconds"
 
 HTTP_METRICS: tuple[MetricInfo, ...] = (
     MetricInfo(
@@ -37,7 +44,30 @@ LEDGER_GAUGES: tuple[MetricInfo, ...] = (
     ),
 )
 
-METRICS: tuple[MetricInfo, ...] = (*HTTP_METRICS, *LEDGER_GAUGES)
+
+def _of_service(name: str, meaning: str) -> MetricInfo:
+    return MetricInfo(name, Kind.GAUGE, ("service",), meaning)
+
+
+SERVICE_GAUGES: tuple[MetricInfo, ...] = (
+    _of_service(SERVICE_WAITING, "Directives that are not published yet."),
+    _of_service(SERVICE_OLDEST, "For how long the one that waits longest has waited, or 0."),
+    _of_service(SERVICE_UNACKNOWLEDGED, "Directives that were published and not acknowledged."),
+    _of_service(SERVICE_WORKING, "Directives that were acknowledged and have no RESULT yet."),
+    _of_service(SERVICE_WINDOW, "How many directives may be unacknowledged at a time."),
+    _of_service(
+        SERVICE_ABSENT,
+        "1 while nothing is heard from a service that did not acknowledge a directive in time."
+        " Alert on it.",
+    ),
+    _of_service(
+        SERVICE_HEARD,
+        "Since anything was heard from the service; absent if nothing ever was. Services without"
+        " work say nothing.",
+    ),
+)
+
+METRICS: tuple[MetricInfo, ...] = (*HTTP_METRICS, *LEDGER_GAUGES, *SERVICE_GAUGES)
 
 EVENTS: tuple[EventInfo, ...] = (
     EventInfo(

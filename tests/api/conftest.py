@@ -56,6 +56,8 @@ AT_THE_EDGE = {
 """Their facts are about HTTP, callers and requests."""
 OF_REPLIES = {"test_callbacks", "test_stream"}
 """Their facts are about the way to a commit and from it, which is the engine's."""
+OF_DIRECTIVES = {"test_services", "test_pending_limit"}
+"""Their facts are about directives that wait in the ledger, which those of Temporal do not."""
 OF_THE_LEDGER = {"test_crowds"}
 """Their facts are about one commit; which engine goes on from there does not matter to Azure."""
 
@@ -92,10 +94,12 @@ async def _plane(request: pytest.FixtureRequest, kind: Kind, folder: Path) -> As
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "plane" in metafunc.fixturenames:
-        in_check = _kinds(metafunc.module.__name__.rpartition(".")[2])
+        module = metafunc.module.__name__.rpartition(".")[2]
+        in_check = _kinds(module)
         params = [
             pytest.param(kind, id=str(kind), marks=() if kind in in_check else pytest.mark.full)
             for kind in KINDS
+            if kind.engine is Engine.LEDGER or module not in OF_DIRECTIVES
         ]
         metafunc.parametrize("plane", params, indirect=True)
 
@@ -103,6 +107,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _kinds(module: str) -> list[Kind]:
     if module in AT_THE_EDGE:
         return FEW
+    if module in OF_DIRECTIVES:
+        return [Kind(Engine.LEDGER, "memory"), Kind(Engine.LEDGER, "sqlite")]
     if module in OF_REPLIES:
         return [*FEW, Kind(Engine.TEMPORAL, "postgres")]
     if module in OF_THE_LEDGER:

@@ -89,7 +89,7 @@ class Stage:
         self.callers = NamedCallers()
         self.checks = [Check("ledger", True, "answers")]
         self.tokens = CallbackTokens([b"k" * 32], plane.clock)
-        self.backlogs = Backlogs(plane.ledger, lambda: plane.clock().timestamp())
+        self.backlogs = Backlogs(plane.engine.ledger, lambda: plane.clock().timestamp())
         self.app: FastAPI = create_app(
             ApiParts(
                 engine=plane.engine,
@@ -99,7 +99,9 @@ class Stage:
                 plan=PlanSettings("az://workspace", engine=plane.drives),
                 refs=RefPolicy(),
                 check_webhooks=no_webhooks,
-                services=Services(plane.engine.traffic, self.backlogs, self.registry.snapshot),
+                services=Services(
+                    plane.engine.traffic, self.backlogs, self.registry.snapshot, plane.clock
+                ),
                 steering=plane.steering,
                 readiness=self._readiness,
                 metrics=lambda: b"lucius_jobs_submitted_total 1.0\n",

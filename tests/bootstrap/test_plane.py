@@ -2,21 +2,35 @@
 
 import asyncio
 import json
+import shutil
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import count, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import lucius_orchestrator
 from lucius_contract.messages import Directive
+from lucius_contract.routing import lane_of
 from lucius_orchestrator.adapters.bus.embedded import EmbeddedBus
 from lucius_orchestrator.adapters.ledger.sqlite import SqliteLedger
-from lucius_orchestrator.bootstrap.plane import ControlPlane
-from tests.bootstrap.planes import OCR, client, next_directive, plane, reply
+from lucius_orchestrator.bootstrap import running
+from lucius_orchestrator.bootstrap.parts import After
+from lucius_orchestrator.bootstrap.plane import ControlPlane, control_plane
+from lucius_orchestrator.bootstrap.roles import ServeRole
+from lucius_orchestrator.engine.traffic_reports import TrafficReporter
+from lucius_orchestrator.settings import load_settings
+from tests.bootstrap.planes import ADDRESS, OCR, client, next_directive, plane, reply
 from tests.ledger.backends import Clock
 from tests.ledger.jobs import Story, World
 from tests.runner.deadlines import DEADLINE
+
+SHIPPED_FILES = Path(lucius_orchestrator.__file__).parent / "shipped"
+NO_PORT = {"LUCIUS_BUS_PORT": "0"}
 
 
 async def callback(made: ControlPlane, directive: Directive, kind: str, **said: object) -> int:
@@ -130,6 +144,95 @@ async def test_limits_come_from_the_environment(tmp_path: Path, variable: str, c
         refused = await http.post("/v1/orchestrate", json={**OCR, "payload": {"dpi": 200}})
         assert (refused.status_code, refused.json()["code"]) == (429, code)
         assert int(refused.headers["Retry-After"]) >= 1
+
+
+async def told(made: ControlPlane) -> dict[str, Any]:
+    """How the service ocr stands."""
+    async with client(made) as http:
+        items = (await http.get("/v1/services")).json()["items"]
+    (found,) = [item for item in items if item["service"] == "ocr"]
+    return found
+
+
+async def test_only_as_much_is_published_as_the_service_is_about_to_pick_up(
+    tmp_path: Path,
+) -> None:
+    limits = {"LUCIUS_DISPATCH_WINDOW_MIN": "2", "LUCIUS_MAX_PENDING_PER_LANE": "1"}
+    async with plane(tmp_path, LUCIUS_STORAGE_BACKEND="memory", **limits) as made:
+        async with client(made) as http, asyncio.timeout(DEADLINE):
+            for dpi in (100, 200, 300):
+                await http.post("/v1/orchestrate", json={**OCR, "payload": {"dpi": dpi}})
+            while (await told(made))["waiting"] != 1:
+                await asyncio.sleep(0.02)
+            assert (await told(made))["window"] == 2
+            refused = await http.post("/v1/orchestrate", json={**OCR, "payload": {"dpi": 400}})
+            assert (refused.status_code, refused.json()["code"]) == (429, "LANE_SATURATED")
+        directive = await next_directive(made)
+        assert await callback(made, directive, "ack", status="ACKED") == 200
+        await next_directive(made)
+        await next_directive(made)
+        found = await told(made)
+        assert (found["presence"], found["unacknowledged"], found["working"]) == ("PRESENT", 2, 1)
+
+
+async def test_the_weight_of_a_tenant_is_its_part_of_the_turns(tmp_path: Path) -> None:
+    neighbour = next(name for name in map(str, count()) if lane_of(name) == lane_of("acme"))
+    shutil.copytree(SHIPPED_FILES, tmp_path / "config")
+    (tmp_path / "config" / "tenants.yaml").write_text("acme: {weight: 3}\n")
+    settings = {
+        "LUCIUS_STORAGE_BACKEND": "memory",
+        "LUCIUS_PROTOCOLS_DIR": str(tmp_path / "config"),
+        "LUCIUS_DISPATCH_WINDOW_MAX": "1",
+    }
+    served = Counter[str]()
+    async with plane(tmp_path, **settings) as made:
+        async with client(made) as http:
+            for tenant, number in product((neighbour, "acme"), range(8)):
+                key = {"tenant_id": tenant, "idempotency_key": str(number)}
+                await http.post("/v1/orchestrate", json=OCR | key)
+        for _ in range(9):
+            directive = await next_directive(made)
+            served[directive.tenant_id] += 1
+            assert await callback(made, directive, "ack", status="ACKED") == 200
+    assert served == {"acme": 6, neighbour: 3}
+
+
+@pytest.mark.parametrize("role", [ServeRole.ALL, ServeRole.API])
+async def test_every_role_reports_on_services_until_its_dispatcher_has_stopped(
+    tmp_path: Path, role: ServeRole
+) -> None:
+    settings = load_settings(
+        {"LUCIUS_STORAGE_BACKEND": "memory", "LUCIUS_DATA_DIR": str(tmp_path), **NO_PORT}
+    )
+    async with control_plane(settings, ADDRESS, role) as made:
+        kinds = [type(part) for part in made.parts]
+    assert kinds.count(TrafficReporter) == 1
+    assert (After in kinds) == role.dispatches
+    if role.dispatches:
+        assert kinds.index(After) < kinds.index(TrafficReporter)
+
+
+async def test_parts_begin_in_the_opposite_order_of_their_stop() -> None:
+    happened: list[str] = []
+
+    class Noted:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        async def run(self) -> None:
+            happened.append(f"{self._name} begins")
+
+        async def stop(self) -> None:
+            happened.append(f"{self._name} stops")
+
+    async with running([Noted("dispatcher"), Noted("reporter")]):
+        pass
+    assert happened == [
+        "reporter begins",
+        "dispatcher begins",
+        "dispatcher stops",
+        "reporter stops",
+    ]
 
 
 @pytest.mark.parametrize("storage", ["memory", "sqlite"])

@@ -146,6 +146,7 @@ SETTINGS = ServiceBusSettings(
     shortest_wait=timedelta(milliseconds=80),
     longest_look=timedelta(milliseconds=80),
     attempt_timeout=timedelta(seconds=DEADLINE),
+    withdraw=LONG,
     linger=LONG,
     first_pause=timedelta(milliseconds=10),
     longest_pause=timedelta(milliseconds=20),

@@ -122,7 +122,7 @@ class Watched:
         self.is_closed = False
 
     @property
-    def _handler(self) -> object:
+    def _handler(self) -> Any:
         return self._inner._handler
 
     async def __aenter__(self) -> object:
@@ -561,6 +561,41 @@ async def test_a_receiver_that_nobody_uses_stands_in_nobodys_way(
     assert ids(receiver.result()) == ["m2"]
     await bus.complete(held)
     await bus.close()
+
+
+async def test_what_was_asked_for_and_did_not_come_is_taken_back(
+    backend: ServiceBusBackend,
+) -> None:
+    """A service whose slots are taken receives no more: nothing may be locked for it meanwhile."""
+    client = WatchedClient(backend.emulator.port)
+    bus = made_bus(client, backend, withdraw=timedelta(0))
+    assert await receive(bus) == []
+    await credit_gone(client)
+    async with waiting(backend.bus, limit=1) as receiver:
+        await publish(backend.bus, message(1))
+    (delivery,) = receiver.result()
+    assert (ids([delivery]), delivery.delivery_count) == (["m1"], 1)
+    await publish(backend.bus, message(2))
+    assert ids(await receive(bus, wait=LONG)) == ["m2"]
+    assert not any(each.is_closed for each in client.receivers)
+    await bus.close()
+
+
+async def test_what_came_before_that_is_given_back(backend: ServiceBusBackend) -> None:
+    client = WatchedClient(backend.emulator.port)
+    bus = made_bus(client, backend, withdraw=timedelta(seconds=0.3))
+    assert await receive(bus) == []
+    await publish(backend.bus, message(1))
+    (delivery,) = await receive(backend.bus, wait=LONG)
+    assert ids([delivery]) == ["m1"]
+    assert not any(each.is_closed for each in client.receivers)
+    await bus.close()
+
+
+async def credit_gone(client: WatchedClient) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while any(each._handler._link.current_link_credit for each in client.receivers):
+            await turns()
 
 
 async def test_closing_gives_back_what_is_held(backend: ServiceBusBackend) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.cli.double import Answer, Double
+from tests.cli.double import Answer, Double, problem
 from tests.cli.shell import Run, Shell
 
 URL = "postgresql://lucius:hunter2@db.example/lucius"
@@ -84,6 +84,45 @@ def test_a_server_that_is_not_ready_is_told_by_its_failing_checks(
     assert run.code == 1
     (line,) = [line for line in run.out.splitlines() if line.startswith("FAIL")]
     assert line.split(maxsplit=3)[1:] == ["server:", "ledger", "no answer within 5 s"]
+
+
+def service(name: str, presence: str, waiting: int, unacknowledged: int) -> dict[str, object]:
+    return {
+        "service": name,
+        "presence": presence,
+        "waiting": waiting,
+        "unacknowledged": unacknowledged,
+    }
+
+
+@pytest.mark.usefixtures("healthy")
+def test_a_doctor_warns_of_services_that_work_waits_for_in_vain(
+    client: Shell, server: Double
+) -> None:
+    items = [
+        service("ocr", "ABSENT", 41, 1),
+        service("sis", "ABSENT", 0, 0),
+        service("embedding", "PRESENT", 7, 1),
+        service("new", "UNKNOWN", 7, 0),
+    ]
+    server.answers("GET", "/v1/services", Answer(200, {"items": items, "next_cursor": None}))
+    run = client("doctor")
+    assert run.code == 0
+    (line,) = [line for line in run.out.splitlines() if "service " in line]
+    assert line.startswith("ok")
+    assert "service ocr" in line
+    assert "warning: nothing is heard from it, and 42 directives wait for it: start it" in line
+
+
+@pytest.mark.usefixtures("healthy")
+def test_a_doctor_who_may_not_see_services_says_nothing_of_them(
+    client: Shell, server: Double
+) -> None:
+    server.answers("GET", "/v1/services", problem(403, "FORBIDDEN", "Forbidden"))
+    run = client("doctor")
+    assert run.code == 0
+    assert "/v1/services" in [asked.path for asked in server.asked]
+    assert "service" not in run.out
 
 
 @pytest.mark.usefixtures("healthy")

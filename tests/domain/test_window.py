@@ -121,11 +121,12 @@ def test_after_a_rest_it_is_as_wide_as_the_service_states() -> None:
         (signals(capacity=4, working=3), 1),
         (signals(capacity=4, working=3, unacknowledged=1), 0),
         (signals(capacity=4, working=9), 0),
-        # 0.2 a second are 1.5 in a quarter of the ACK timeout.
+        # 0.2 a second are 1.5 in a quarter of the ACK timeout: the next is free in good time.
         (signals(capacity=1, working=1, rate=0.2), 1),
         (signals(capacity=1, working=1, rate=0.2, unacknowledged=1), 0),
+        (signals(capacity=1, working=1, rate=2), 5),
         (signals(capacity=1, working=1, rate=100), 8),
-        (signals(capacity=1, working=1, rate=0.01), 0),
+        (signals(capacity=1, working=1, rate=0.13), 0),
     ],
 )
 def test_room(found: Signals, expected: int) -> None:

@@ -19,7 +19,13 @@ def _backend(request: pytest.FixtureRequest, clock: Clock, folder: Path) -> Back
 LEDGERS = ("memory", "sqlite", pytest.param("azure_tables", marks=pytest.mark.full))
 """The others pass the ledger's own suite; here they would test little else."""
 
-NOT_OF_LEDGERS = ("test_consumer", "test_holding", "test_recent_and_mailboxes", "test_telemetry")
+NOT_OF_LEDGERS = (
+    "test_backlogs",
+    "test_consumer",
+    "test_holding",
+    "test_recent_and_mailboxes",
+    "test_telemetry",
+)
 """Modules about the bus and about what is told: they ask little of a ledger, Azurite much."""
 
 

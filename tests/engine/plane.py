@@ -318,13 +318,16 @@ class Plane:
         self.dispatcher = self.another_dispatcher()
 
     @classmethod
-    def new(cls, backend: Backend, bus: MemoryBus) -> Self:
+    def new(cls, backend: Backend, bus: MemoryBus, limits: Limits = WIDE) -> Self:
         bus.apply(lane_topology(["ocr", "embedding", "sis"]))
-        return cls(backend, backend.ledger, bus, itertools.count(cls.first_number))
+        numbers = itertools.count(cls.first_number)
+        return cls(backend, backend.ledger, bus, numbers, limits=limits)
 
-    async def replica(self, settings: EngineSettings | None = None) -> "Plane":
+    async def replica(
+        self, settings: EngineSettings | None = None, limits: Limits = WIDE
+    ) -> "Plane":
         ledger = await self.backend.reopen()
-        return Plane(self.backend, ledger, self.bus, self._numbers, settings)
+        return Plane(self.backend, ledger, self.bus, self._numbers, settings, limits)
 
     def another_dispatcher(
         self,

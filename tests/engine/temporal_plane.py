@@ -18,6 +18,7 @@ from lucius_orchestrator.api.app import create_health_app
 from lucius_orchestrator.api.internal import InternalApi, InternalCredential, WithInternalApi
 from lucius_orchestrator.api.parts import HealthParts
 from lucius_orchestrator.domain.aggregate import Aggregate, Engine
+from lucius_orchestrator.domain.window import Limits
 from lucius_orchestrator.domain.workflow import Action, what_next
 from lucius_orchestrator.engine.engine import EngineSettings
 from lucius_orchestrator.engine.requests import JobRequest
@@ -34,7 +35,7 @@ from lucius_orchestrator.temporal.signals import WorkflowSignals
 from lucius_orchestrator.temporal.starts import WorkflowStarts
 from lucius_orchestrator.temporal.worker import TemporalWorker
 from tests.api.serving import address, served
-from tests.engine.plane import MANY, Plane, request
+from tests.engine.plane import MANY, WIDE, Plane, request
 from tests.ledger.backends import Backend
 from tests.names import unique
 from tests.runner.deadlines import DEADLINE
@@ -69,9 +70,11 @@ class TemporalPlane(Plane):
         self.desk = InvokerDesk(self.engine, publisher, _NO_GRACE)
         self.steering = Steering(self.engine, self.desk)
 
-    async def replica(self, settings: EngineSettings | None = None) -> "TemporalPlane":
+    async def replica(
+        self, settings: EngineSettings | None = None, limits: Limits = WIDE
+    ) -> "TemporalPlane":
         ledger = await self.backend.reopen()
-        other = TemporalPlane(self.backend, ledger, self.bus, self._numbers, settings)
+        other = TemporalPlane(self.backend, ledger, self.bus, self._numbers, settings, limits)
         other.engage(self._options, self._opened)
         return other
 

@@ -71,6 +71,7 @@ async def everything_happens(plane: Plane) -> list[Directive]:
         await _a_job_that_succeeds(plane),
         await _a_job_that_fails(plane),
         await _a_job_that_runs_out_of_time(plane),
+        await _a_job_of_an_absent_service(plane),
         *await _a_bus_that_fails(plane),
         await _a_ledger_that_fails(plane),
     ]
@@ -103,6 +104,15 @@ async def _a_job_that_runs_out_of_time(plane: Plane) -> Directive:
     directive = await plane.working(request(one_step(), idempotency_key="k-3"))
     plane.later(timedelta(minutes=15) + SKEW)
     await plane.sweep_all()
+    return directive
+
+
+async def _a_job_of_an_absent_service(plane: Plane) -> Directive:
+    job_id = await plane.submit(request(one_step(), idempotency_key="k-7"))
+    directive = await plane.directive()
+    plane.later(seconds=32)
+    await plane.sweep(AckTimeout)
+    await plane.engine.cancel(job_id)
     return directive
 
 
@@ -301,6 +311,22 @@ async def test_a_timeout_is_counted_by_its_kind(plane: Plane) -> None:
     await plane.sweep(AckTimeout)
     assert plane.metrics.count(told.TIMEOUTS, kind="ACK_TIMEOUT") == 1
     assert plane.metrics.count(told.RETRIES, reason="ACK_TIMEOUT") == 1
+
+
+async def test_an_attempt_of_an_absent_service_is_counted_by_service(plane: Plane) -> None:
+    """While the service is heard from, an ACK timeout is that alone."""
+    other = await plane.working(request(idempotency_key="other"))
+    for number in range(2):
+        job_id = await plane.submit(request(idempotency_key=f"{number}"))
+        await plane.directive()
+        plane.later(seconds=1)
+        if number == 0:
+            await plane.reply(heartbeat(other))
+        plane.later(seconds=31)
+        await plane.sweep(AckTimeout)
+        assert plane.metrics.count(told.UNANSWERED, service="ocr") == number
+        await plane.engine.cancel(job_id)
+    assert plane.metrics.count(told.TIMEOUTS, kind="ACK_TIMEOUT") == 2
 
 
 async def test_an_sla_that_is_exceeded_while_a_step_runs_is_counted_once(plane: Plane) -> None:

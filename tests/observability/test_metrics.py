@@ -15,6 +15,8 @@ from lucius_artifacts.states import BlobState
 from lucius_contract.routing import LANES, lane_of
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.engine import telemetry as engine
+from lucius_orchestrator.engine.backlogs import Backlogs
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.observability.gauges import GaugeRefresher
 from lucius_orchestrator.observability.metrics import BUCKETS, PrometheusMetrics
 from lucius_orchestrator.observability.tables import (
@@ -26,15 +28,24 @@ from lucius_orchestrator.observability.tables import (
     LEDGER_GAUGES,
     LEDGER_UP,
     METRICS,
+    SERVICE_ABSENT,
+    SERVICE_GAUGES,
+    SERVICE_HEARD,
+    SERVICE_OLDEST,
+    SERVICE_UNACKNOWLEDGED,
+    SERVICE_WAITING,
+    SERVICE_WINDOW,
+    SERVICE_WORKING,
 )
 from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
+from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from lucius_outbox import telemetry as outbox
 from lucius_outbox.telemetry import Kind, MetricInfo
-from tests.engine.plane import TENANT, Plane, request
+from tests.engine.plane import SHIPPED, TENANT, Plane, request
 from tests.runner.deadlines import DEADLINE
 
 TOLD = (*outbox.METRICS, *engine.METRICS, *HTTP_METRICS, *artifacts.COUNTERS)
-READ = (*LEDGER_GAUGES, *artifacts.GAUGES)
+READ = (*LEDGER_GAUGES, *SERVICE_GAUGES, *artifacts.GAUGES)
 NEVER = timedelta(hours=1)
 
 
@@ -219,6 +230,77 @@ async def test_a_ledger_that_does_not_answer_is_away(plane: Plane) -> None:
     async with asyncio.timeout(DEADLINE):
         await refresher.run_once()
     assert samples(metrics, LEDGER_UP) == {(): 0}
+
+
+def services_of(plane: Plane) -> Services:
+    backlogs = Backlogs(plane.engine.ledger, lambda: plane.clock().timestamp())
+    return Services(plane.traffic, backlogs, lambda: SHIPPED, plane.clock)
+
+
+def of_services(metrics: PrometheusMetrics) -> dict[str, float]:
+    """Of the service ocr, by the name of the gauge."""
+    found = {info.name: samples(metrics, info.name) for info in SERVICE_GAUGES}
+    return {name: values[("ocr",)] for name, values in found.items() if ("ocr",) in values}
+
+
+async def test_services_are_shown_with_what_waits_and_what_they_said(plane: Plane) -> None:
+    metrics, services = PrometheusMetrics(), services_of(plane)
+    assert of_services(metrics) == {}
+    await metrics.service_gauges.refresh(services)
+    quiet = {
+        SERVICE_WAITING: 0,
+        SERVICE_OLDEST: 0,
+        SERVICE_UNACKNOWLEDGED: 0,
+        SERVICE_WORKING: 0,
+        SERVICE_WINDOW: 1000,
+        SERVICE_ABSENT: 0,
+    }
+    assert of_services(metrics) == quiet
+    await plane.working()
+    await plane.submit(request(idempotency_key="sent"))
+    await plane.dispatch()
+    await plane.submit(request(idempotency_key="waits"))
+    plane.later(seconds=7)
+    await metrics.service_gauges.refresh(services)
+    assert of_services(metrics) == quiet | {
+        SERVICE_WAITING: 1,
+        SERVICE_OLDEST: 7,
+        SERVICE_UNACKNOWLEDGED: 1,
+        SERVICE_WORKING: 1,
+        SERVICE_HEARD: 7,
+    }
+    assert set(samples(metrics, SERVICE_ABSENT)) == {("embedding",), ("ocr",), ("sis",)}
+
+
+async def test_a_service_that_nothing_is_heard_from_is_shown_as_absent(plane: Plane) -> None:
+    metrics = PrometheusMetrics()
+    plane.engine.telemetry = engine.Telemetry(metrics)
+    await plane.submit()
+    await plane.dispatch()
+    plane.later(seconds=32)
+    await plane.sweep(AckTimeout)
+    await metrics.service_gauges.refresh(services_of(plane))
+    found = of_services(metrics)
+    assert (found[SERVICE_ABSENT], found[SERVICE_WINDOW]) == (1, 1000)
+    assert SERVICE_HEARD not in found
+    assert samples(metrics, engine.UNANSWERED) == {("ocr",): 1}
+
+
+async def test_services_that_could_not_be_read_for_a_while_are_not_shown(plane: Plane) -> None:
+    seconds = Seconds()
+    metrics = PrometheusMetrics(seconds, max_age=timedelta(seconds=10))
+    refresher = GaugeRefresher(metrics.service_gauges, services_of(plane))
+    await refresher.run_once()
+    plane.detour.fail("backlogs")
+    plane.later(seconds=10)
+    seconds.now = 10
+    await refresher.run_once()
+    assert of_services(metrics)[SERVICE_WAITING] == 0
+    seconds.now = 10.5
+    assert of_services(metrics) == {}
+    plane.detour.heal()
+    await refresher.run_once()
+    assert of_services(metrics)[SERVICE_WAITING] == 0
 
 
 async def test_artifacts_are_shown_by_state_and_never_as_they_were_long_ago() -> None:

@@ -22,7 +22,9 @@ from lucius_bus.memory import MemoryBus
 from lucius_contract.refs import RefPolicy
 from lucius_orchestrator.adapters.artifacts import LedgerJobs
 from lucius_orchestrator.api import ApiLimits, ApiParts, Check, create_app
+from lucius_orchestrator.engine.backlogs import Backlogs
 from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.security.callback_tokens import CallbackTokens
 from tests.api.serving import address, served
 from tests.api.stage import NamedCallers, Protocols
@@ -138,14 +140,18 @@ class Server:
         return FileObjects(self._folder, signer, lambda: self.url)
 
     def _parts(self, plane: Plane) -> ApiParts:
+        registry = Protocols()
         return ApiParts(
             engine=plane.engine,
-            registry=Protocols(),
+            registry=registry,
             authenticator=NamedCallers(),
             tokens=CallbackTokens([_SIGNING], self.clock),
             plan=PlanSettings("az://workspace"),
             refs=RefPolicy(),
             check_webhooks=lambda _urls: None,
+            services=Services(
+                plane.engine.traffic, Backlogs(plane.ledger), registry.snapshot, self.clock
+            ),
             readiness=_ready,
             metrics=lambda: b"",
             limits=ApiLimits(

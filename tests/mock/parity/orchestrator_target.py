@@ -27,8 +27,10 @@ from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
 from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, Step
 from lucius_orchestrator.domain.workflow import Next, TimerName
+from lucius_orchestrator.engine.backlogs import Backlogs
 from lucius_orchestrator.engine.engine import LedgerEngine, World
 from lucius_orchestrator.engine.planning import PlanSettings
+from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.engine.steering import Steering
 from lucius_orchestrator.invoker.desk import DeskSettings, InvokerDesk
 from lucius_orchestrator.outbox.dispatcher import Dispatcher
@@ -287,6 +289,9 @@ def _api(
             steering=steering,
             refs=RefPolicy(),
             check_webhooks=no_webhooks,
+            services=Services(
+                engine.traffic, Backlogs(engine.ledger), registry.snapshot, engine.world.clock
+            ),
             readiness=ready,
             metrics=lambda: b"",
         )
