@@ -10,6 +10,7 @@ from lucius_orchestrator.adapters.ledger.outbox_rows import (
     DIRECTIVE_KINDS,
     NAMESPACES,
     NEVER_REPLAYED,
+    NOT_LOOKED_FOR,
     QUEUE_SEPARATOR,
     Named,
     as_seen_by,
@@ -78,7 +79,7 @@ class PostgresDirectives:
     async def claim(
         self, connection: Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
-        if kind is OutboxKind.INVOCATION:
+        if kind in NOT_LOOKED_FOR:
             return []
         claims = await self._rows[kind].claim_batch(connection, size, lease)
         return await _claims(connection, kind, claims)
@@ -190,7 +191,7 @@ async def _claims(
     rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
     versions = await _versions(connection, rows)
     return [
-        Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+        Claim(job_id, row.kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
         for row, claimed in zip(rows, claims, strict=True)
         for job_id in (job_id_of(row),)
     ]

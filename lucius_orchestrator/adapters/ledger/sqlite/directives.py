@@ -14,12 +14,13 @@ from lucius_orchestrator.adapters.ledger.outbox_rows import (
     LOOKED_FOR,
     NAMESPACES,
     NEVER_REPLAYED,
+    NOT_LOOKED_FOR,
     QUEUE_SEPARATOR,
     Named,
     as_seen_by,
     backlog_of,
-    invocations,
     job_id_of,
+    named_rows,
     queue_of,
     row_of,
     text_of,
@@ -92,7 +93,7 @@ class SqliteDirectives:
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         adoption = Adoption(lease, adopter)
-        if kind is not OutboxKind.INVOCATION:
+        if kind not in NOT_LOOKED_FOR:
             self._adoptions[kind] = adoption
 
         def end() -> None:
@@ -135,7 +136,7 @@ class SqliteDirectives:
     def claim(
         self, transaction: sqlite3.Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
-        if kind is OutboxKind.INVOCATION:
+        if kind in NOT_LOOKED_FOR:
             return []
         return _claims(transaction, kind, self._rows[kind].claim_batch(transaction, size, lease))
 
@@ -167,12 +168,12 @@ class SqliteDirectives:
         return Claim(job_id_of(row), kind, row, tries, claimed, stored.version, stored)
 
     def forget(self, transaction: sqlite3.Connection, aggregate: Aggregate) -> None:
-        """INVOCATIONs that nobody asked for, of a job that goes: no claim would ever meet them."""
-        names = invocations(aggregate)
-        if names:
-            topic = directive_topic(aggregate.job.route.lane)
-            key = (NAMESPACES[OutboxKind.INVOCATION], topic, json.dumps(names))
-            transaction.execute(sql.FORGET_INVOCATIONS, key)
+        """INVOCATIONs that nobody asked for, of a job that goes: no claim would ever meet them. And
+        TURNs, which would wait until their service has room."""
+        topic = directive_topic(aggregate.job.route.lane)
+        for kind, names in named_rows(aggregate).items():
+            key = (NAMESPACES[kind], topic, json.dumps(names))
+            transaction.execute(sql.FORGET_NAMED, key)
 
     def has_claimable(self, connection: sqlite3.Connection, kind: OutboxKind) -> bool:
         return self._rows[kind].claimable(connection)
@@ -257,7 +258,7 @@ def _claims(
     rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
     versions = _versions(transaction, rows)
     return [
-        Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+        Claim(job_id, row.kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
         for row, claimed in zip(rows, claims, strict=True)
         for job_id in (job_id_of(row),)
     ]

@@ -167,7 +167,7 @@ DIRECTIVE = """
 SELECT status, next_attempt_at, locked_until FROM lucius_outbox_messages
 WHERE namespace IN (?, ?) AND topic = ? AND dedupe_key = ?
 """
-FORGET_INVOCATIONS = """
+FORGET_NAMED = """
 DELETE FROM lucius_outbox_messages
 WHERE namespace = ? AND topic = ? AND dedupe_key IN (SELECT value FROM json_each(?))
 """
