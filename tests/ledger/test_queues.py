@@ -296,9 +296,7 @@ async def test_a_claim_of_all_rows_takes_rows_of_queues_too(ledger: Ledger, worl
     assert await claimed(ledger, Turns({OCR: 5, SIS: 5})) == []
 
 
-async def test_an_error_of_the_turns_leaves_the_ledger_usable(
-    ledger: Ledger, world: World
-) -> None:
+async def test_an_error_of_the_turns_leaves_the_ledger_usable(ledger: Ledger, world: World) -> None:
     class Broken(Turns):
         def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
             raise ValueError(service, waiting)

@@ -51,10 +51,12 @@ class PostgresDirectives:
     def __init__(self, backoff: Sequence[timedelta], clock: Callable[[], datetime] | None) -> None:
         policy = RetryPolicy(WITHOUT_END, Delays(backoff), WITHOUT_END)
         self._clock = clock
-        self._rows = {
-            kind: PostgresRows(namespace, policy=policy, clock=clock)
-            for kind, namespace in NAMESPACES.items()
+        rows = {
+            namespace: PostgresRows(namespace, policy=policy, clock=clock)
+            for namespace in NAMESPACES.values()
         }
+        # One for DIRECTIVEs and TURNs: only the one that has claimed a row can settle it.
+        self._rows = {kind: rows[namespace] for kind, namespace in NAMESPACES.items()}
 
     async def enqueue(self, connection: Connection, rows: Sequence[OutboxRow]) -> None:
         await enqueue_all(
@@ -165,7 +167,7 @@ class PostgresDirectives:
 
     async def prune(self, connection: Connection, older_than: timedelta, limit: int) -> int:
         pruned = 0
-        for rows in self._rows.values():
+        for rows in set(self._rows.values()):
             pruned += await rows.prune(connection, older_than, limit - pruned)
             dead = {"now": self._clock() if self._clock else None, "older_than": older_than}
             values = {**dead, "namespace": rows.namespace, "limit": limit - pruned}

@@ -86,10 +86,12 @@ class SqliteDirectives:
         self._clock = clock
         self._clock_is_injected = clock_is_injected
         self._adoptions: dict[OutboxKind, Adoption] = {}
-        self._rows = {
-            kind: SqliteRows(namespace, policy=policy, clock=clock)
-            for kind, namespace in NAMESPACES.items()
+        rows = {
+            namespace: SqliteRows(namespace, policy=policy, clock=clock)
+            for namespace in NAMESPACES.values()
         }
+        # One for DIRECTIVEs and TURNs: only the one that has claimed a row can settle it.
+        self._rows = {kind: rows[namespace] for kind, namespace in NAMESPACES.items()}
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         adoption = Adoption(lease, adopter)
@@ -235,7 +237,7 @@ class SqliteDirectives:
     def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
         older_than = self._clock() - before
         pruned = 0
-        for rows in self._rows.values():
+        for rows in set(self._rows.values()):
             pruned += rows.prune(transaction, older_than, limit - pruned)
             dead = (rows.namespace, microseconds(before), limit - pruned)
             pruned += transaction.execute(sql.PRUNE_DEAD, dead).rowcount
