@@ -27,7 +27,7 @@ from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, plan_request
 from lucius_orchestrator.engine.telemetry import Telemetry
 from lucius_orchestrator.outbox.dispatcher import Dispatcher
-from lucius_orchestrator.ports.ledger import Ledger
+from lucius_orchestrator.ports.ledger import JobQuery, Ledger
 from lucius_orchestrator.ports.registry import Snapshot
 from lucius_orchestrator.replies.consumer import ReplyConsumer
 
@@ -148,6 +148,17 @@ async def drive(ledger: Ledger, first: int, jobs: int) -> Measured:
         await finished.all.wait()
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     return Measured(jobs / seconds, cpu / jobs)
+
+
+async def submit_one(ledger: Ledger) -> str:
+    """Submit a job that nobody works on; return its id."""
+    registry = YamlRegistry(None, StepPolicy())
+    registry.load()
+    envelope = parse_envelope(request(0), RefPolicy())
+    engine = LedgerEngine(ledger, real_world(), Telemetry())
+    await _submit(engine, registry.snapshot(), envelope)
+    page = await ledger.jobs(JobQuery())
+    return page.items[0].job_id
 
 
 async def _submit(engine: LedgerEngine, snapshot: Snapshot, envelope: Envelope) -> None:

@@ -169,7 +169,7 @@ def _outbox() -> str:
         ),
         "Longer ones are refused, as are NUL characters, halves of surrogate pairs, and payloads"
         " that are not JSON. Errors are kept without credentials, at most"
-        f" {MAX_ERROR} characters long.",
+        f" {MAX_ERROR} characters long. A message with a `queue` has no `ordering_key`.",
         "## Settings of a dispatcher",
         table(("setting", "default"), defaults(DispatchSettings())),
         "## Settings of a retry policy",

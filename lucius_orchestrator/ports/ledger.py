@@ -238,6 +238,7 @@ class Turns(Protocol):
     def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
         """Return how many directives to claim from each of the waiting queues, which come mode by
         mode, in the ledger's order of tenants, and begin again at the first behind the last one.
+        The answer may name the last one too, though there was no room to list it.
         The sum is at most `room`."""
 
 

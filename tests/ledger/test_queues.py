@@ -98,6 +98,19 @@ async def test_each_claim_is_of_a_queue_that_was_allotted_and_no_more_than_that(
     assert sorted(queues_of(claims)) == sorted([queue("b"), queue("b"), queue("b", mode=BURST)])
 
 
+@pytest.mark.parametrize("mode", Mode)
+async def test_the_last_queue_may_go_on_though_there_was_no_room_to_list_it(
+    ledger: Ledger, world: World, mode: Mode
+) -> None:
+    """Whose turn is longer than there is room at a time is not cut short."""
+    for tenant in ("a", "b", "c"):
+        await queued(world, tenant, count=2, mode=mode)
+    last = queue("b", mode=mode)
+    turns = Turns({OCR: 1}, {last: 1}, served={(OCR, mode): last})
+    assert queues_of(await claim(ledger, turns)) == [last]
+    assert turns.tenants(OCR, mode) == ["c"]
+
+
 async def test_a_claim_in_turn_is_a_claim_as_any_other(
     ledger: Ledger, world: World, clock: Clock
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from lucius_contract.routing import LANES, DecisionSource, Mode, ModeDecision, lane_of, route
 from lucius_contract.states import OutboxState
-from lucius_orchestrator.adapters.ledger.tables import indexes, keys, leading, queues
+from lucius_orchestrator.adapters.ledger.tables import indexes, keys, leading, queues, reports
 from lucius_orchestrator.adapters.ledger.tables.indexes import PENDING, queue_partition
 from lucius_orchestrator.adapters.ledger.tables.lanes import PAGE, Range
 from lucius_orchestrator.adapters.ledger.tables.partition import JOBS
@@ -26,11 +26,11 @@ from lucius_orchestrator.adapters.ledger.tables.store import (
 from lucius_orchestrator.domain.aggregate import StepPolicy
 from lucius_orchestrator.domain.creation import StepPlan
 from lucius_orchestrator.domain.decision import OutboxKind
-from lucius_orchestrator.ports.ledger import ALL_LANES, Backlog, Claim, Ledger, Queue
+from lucius_orchestrator.ports.ledger import ALL_LANES, Backlog, Claim, Ledger, Queue, TrafficReport
 from tests.azurite import Azurite
 from tests.ledger.azure_stage import Account
 from tests.ledger.backends import START
-from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story, World, ids, together
+from tests.ledger.jobs import DIRECTIVE, LEASE, MANY, Story, World, directive_of, ids, together
 from tests.ledger.tables_stage import Crash, Store
 
 OCR = "ocr"
@@ -257,6 +257,25 @@ async def test_queues_are_listed_behind_the_last_one_and_round(any_yard: Yard) -
     assert everything.listed == [ocr(tenant) for tenant in "cdeab"]
 
 
+@pytest.mark.parametrize("mode", Mode)
+async def test_the_last_queue_may_go_on_though_there_was_no_room_to_list_it(
+    any_yard: Yard, mode: Mode
+) -> None:
+    class GoesOn(Turns):
+        def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+            self.listed += waiting
+            last = self.last(service, mode)
+            return {} if last is None else {last: 2}
+
+    for doc in "xyz":
+        await any_yard.directives(*"abc", mode=mode, doc=doc)
+    turns = GoesOn(2, **{FULL: 0})
+    turns.last_was(ocr("b", mode))
+    claims = await any_yard.ledger.claim_in_turn(turns, LEASE)
+    assert turns.listed == [ocr("c", mode), ocr("a", mode)]
+    assert [directive_of(claim).body["tenant_id"] for claim in claims] == ["b", "b"]
+
+
 async def test_modes_are_listed_one_by_one(any_yard: Yard) -> None:
     await any_yard.directive("a", mode=BURST)
     await any_yard.directives("a", "b")
@@ -287,6 +306,23 @@ async def test_a_tenant_in_burst_is_served_oldest_first_where_its_lanes_are_deep
     for lane in range(LANES):
         await memory_yard.fill(ocr("acme", BURST), 100, lane)
     assert await memory_yard.claim(Turns(390)) == ids(jobs[:390])
+
+
+async def test_a_tenant_in_burst_is_served_oldest_first_one_by_one(any_yard: Yard) -> None:
+    docs = [f"doc-{number}" for number in range(20)]
+    jobs = [await any_yard.directive("acme", mode=BURST, doc=doc) for doc in docs]
+    claimed = [await any_yard.claim(room(1)) for _ in jobs]
+    assert claimed == [[job.job_id] for job in jobs]
+
+
+async def test_a_lane_that_has_most_of_the_oldest_rows_is_read_as_far_as_they_go(
+    memory_yard: Yard,
+) -> None:
+    docs = [f"doc-{number}" for number in range(40)]
+    jobs = [await memory_yard.directive("acme", mode=BURST, doc=docs[0]) for _ in docs]
+    jobs += [await memory_yard.directive("acme", mode=BURST, doc=doc) for doc in docs]
+    await memory_yard.fill(ocr("acme", BURST), PAGE, lane_of("acmedoc-1"))
+    assert await memory_yard.claim(Turns(40)) == ids(jobs[:40])
 
 
 async def test_lanes_that_were_not_asked_for_are_left_alone(any_yard: Yard) -> None:
@@ -346,6 +382,15 @@ async def test_a_row_behind_thousands_that_are_held_or_postponed_is_found_in_the
         found += jobs_of(await ledger.claim_in_turn(turns, LEASE))
         assert costs.calls <= 8 + LANES
     assert found == [job.job_id]
+
+
+async def test_rows_that_were_found_far_behind_are_not_searched_for_again(
+    memory_yard: Yard,
+) -> None:
+    await memory_yard.fill(ocr("a"), DEEP + 500, due_at=START + timedelta(hours=1))
+    jobs = await memory_yard.directives(*"aaa")
+    found = [await memory_yard.claim(Turns(1)) for _ in range(5)]
+    assert found == [[], [], *([job.job_id] for job in jobs)]
 
 
 async def test_a_row_at_the_head_that_has_become_due_is_found_while_others_are_searched(
@@ -463,7 +508,11 @@ async def test_a_lapsed_row_deep_in_a_queue_without_room_is_found_by_and_by(
 
 async def test_no_row_is_claimed_twice_by_dispatchers_that_look_at_once(any_yard: Yard) -> None:
     jobs = await any_yard.directives(*TENANTS * 4)
-    processes = [any_yard.process() for _ in range(3)]
+
+    async def take_turns(_: Call) -> None:
+        await asyncio.sleep(0)
+
+    processes = [any_yard.process(take_turns) for _ in range(3)]
 
     async def claim_all(ledger: Ledger) -> list[str]:
         turns = room(5)
@@ -556,3 +605,19 @@ async def test_a_dispatcher_of_the_previous_release_keeps_no_new_one_from_lookin
     await memory_yard.tables.batch(PENDING, "LEASES", leases)
     assert await memory_yard.ledger.lead(ALL_LANES, LEASE) == set(ALL_LANES)
     assert leading.LEASES not in (PENDING, "LEASES")
+
+
+# Reports
+
+
+async def test_a_report_that_is_renewed_while_it_is_pruned_stays() -> None:
+    store = Store()
+    await store.ledger.publish_report(TrafficReport("one", START, "old"))
+
+    async def renew(call: Call) -> None:
+        if (call.verb, call.partition) == ("batch", reports.REPORTS):
+            await store.ledger.publish_report(renewed)
+
+    renewed = TrafficReport("one", START + timedelta(hours=2), "new")
+    await store.process(renew).prune(START + timedelta(hours=1), MANY)
+    assert await store.ledger.reports(START) == [renewed]

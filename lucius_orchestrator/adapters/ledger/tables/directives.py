@@ -301,7 +301,9 @@ class Directives:
         for mode in Mode:
             waiting += await look.waiting(service, mode, turns.last(service, mode), room)
         claims = await self._claim_each(look.lapsed(), until)
-        shares = turns.allot(service, [each.queue for each in waiting]) if waiting else {}
+        listed = [each.queue for each in waiting]
+        shares = turns.allot(service, listed) if waiting else {}
+        waiting += [await look.of(queue) for queue in shares if queue not in listed]
         for queue, heads in waiting:
             share = shares.get(queue, 0)
             rows = await look.rows(heads, share) if share > 0 else []

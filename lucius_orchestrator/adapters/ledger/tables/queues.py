@@ -27,6 +27,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from lucius_contract import routing
 from lucius_contract.routing import Mode
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.indexes import (
@@ -94,6 +95,9 @@ class Look(Protocol):
         self, service: str, mode: Mode, last: Queue | None, count: int
     ) -> list[Waiting]:
         """Return up to `count` queues, those behind the last one first, each once."""
+
+    async def of(self, queue: Queue) -> Waiting:
+        """Return a queue by its name, with or without free rows."""
 
     async def rows(self, heads: Sequence[Head], count: int) -> list[Row]:
         """Return free rows, the one that became due first in front; at least `count`, if the heads
@@ -165,6 +169,9 @@ class WholeLook:
         ]
         return _in_turn(found, last)[:count]
 
+    async def of(self, queue: Queue) -> Waiting:
+        return self._queues.get(queue, Waiting(queue, []))
+
     async def rows(self, heads: Sequence[Head], count: int) -> list[Row]:  # noqa: ARG002
         return _in_order(heads)
 
@@ -233,6 +240,13 @@ class SkippingLook:
             found.setdefault(queue, Waiting(queue, [])).heads.append(head)
             await go_on(walk)
         return _in_turn(found.values(), last)
+
+    async def of(self, queue: Queue) -> Waiting:
+        lanes = self._lanes_of.get((queue.service, queue.mode), set())
+        if queue.mode is Mode.DEFAULT:
+            lanes = lanes & {routing.lane_of(queue.tenant_id.strip().lower())}
+        partitions = [queue_partition(queue, lane) for lane in sorted(lanes)]
+        return Waiting(queue, [await self.head(Stretch(each, [], "")) for each in partitions])
 
     async def rows(self, heads: Sequence[Head], count: int) -> list[Row]:
         """Reads on where a row that was not read may belong among the first."""
