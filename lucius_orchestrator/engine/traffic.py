@@ -386,7 +386,8 @@ class Traffic:
             elif state == LAPSED and entry.state == UNACKNOWLEDGED:
                 self._missed(entry, at, absent=self.is_absent(entry.service.name, entry.sent_at))
                 self._set(entry, LAPSED, at)
-            elif state is None and at >= entry.sent_at:
+            elif state is None and not (entry.state == CLAIMED and at < entry.sent_at):
+                # Else it is about an attempt before the one that was claimed since.
                 has_worked = entry.state in (UNACKNOWLEDGED, WORKING)
                 self._end(key, entry, at, has_worked=has_worked)
 
