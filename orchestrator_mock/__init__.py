@@ -15,12 +15,13 @@ fail by name (`faults.FAULTS`). Everything that passes is in `Mock.recording`.
 from orchestrator_mock.faults import FAULTS, Fault
 from orchestrator_mock.mock import Issued, Mock, MockSettings
 from orchestrator_mock.orders import MALFORMED, Kind, Order
-from orchestrator_mock.recording import Entry, Recording, What
+from orchestrator_mock.recording import Backlog, Entry, Recording, What
 from orchestrator_mock.refs import ServedRef
 
 __all__ = [
     "FAULTS",
     "MALFORMED",
+    "Backlog",
     "Entry",
     "Fault",
     "Issued",

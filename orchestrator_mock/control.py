@@ -5,6 +5,7 @@ POST   /jobs/{jobId}:duplicate     the same directive again (also :attempt :expi
                                    :hold :release)
 GET    /jobs/{jobId}               what the ledger has, and what was read
 GET    /recording?job=&what=&since=&wait=
+GET    /backlog                    how many jobs are sent, locked, acknowledged, finished
 GET    /faults  POST /faults  DELETE /faults[?name=]
 POST   /script                     a list of steps; 200 when it was played, 409 when it failed
 POST   /misbehave                  {seed, jobs, sending}
@@ -57,6 +58,7 @@ class Control:
                 web.get("/jobs/{job}", self._job),
                 web.post("/jobs/{job}:{verb}", self._act),
                 web.get("/recording", self._recording),
+                web.get("/backlog", self._backlog),
                 web.get("/faults", self._faults),
                 web.post("/faults", self._add_fault),
                 web.delete("/faults", self._clear_faults),
@@ -122,6 +124,9 @@ class Control:
         entries = await self._mock.recording.wait(found, min(wait, _LONGEST_WAIT)) or []
         following = len(self._mock.recording)
         return web.json_response({"entries": [_entry(e) for e in entries], "next": following})
+
+    async def _backlog(self, _request: web.Request) -> web.Response:
+        return web.json_response(self._mock.recording.backlog()._asdict())
 
     async def _faults(self, _request: web.Request) -> web.Response:
         known = [{"name": f.name, "place": f.place, "meaning": f.meaning} for f in FAULTS]

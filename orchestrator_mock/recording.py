@@ -36,6 +36,7 @@ class What(StrEnum):
 
 SETTLED = frozenset({What.COMPLETED, What.DEAD_LETTERED, What.EXPIRED})
 """The bus will not deliver it again."""
+_UNLOCKED = SETTLED | {What.ABANDONED, What.DEFERRED, What.LOCK_LOST}
 REPLIES = frozenset({What.ACK, What.HEARTBEAT, What.RESULT})
 
 
@@ -68,6 +69,17 @@ class Entry(NamedTuple):
         if self.answer:
             said.append(f"→ {self.status} {self.answer}" if self.status else f"→ {self.answer}")
         return " ".join(part for part in said if part)
+
+
+class Backlog(NamedTuple):
+    """Jobs by how far the service is with them. A job is `locked` while its message is, and
+    `acknowledged` from its ACK to its RESULT; it is `finished` when there is one. Of several copies
+    of a directive, the one that something was last seen of counts."""
+
+    sent: int
+    locked: int
+    acknowledged: int
+    finished: int
 
 
 class Recording:
@@ -119,6 +131,19 @@ class Recording:
         """Entries of a job, of these kinds if any are given."""
         wanted = frozenset(whats)
         return [e for e in self._entries if e.job_id == job_id and (not wanted or e.what in wanted)]
+
+    def backlog(self) -> Backlog:
+        """As of now."""
+        sent, locked, acked, finished = set[str](), set[str](), set[str](), set[str]()
+        marked = {What.PUBLISHED: sent, What.ACK: acked, What.RESULT: finished}
+        for entry in self._entries:
+            if entry.what in marked:
+                marked[entry.what].add(entry.job_id)
+            elif entry.what is What.DELIVERED:
+                locked.add(entry.job_id)
+            elif entry.what in _UNLOCKED:
+                locked.discard(entry.job_id)
+        return Backlog(len(sent), len(locked), len(acked - finished), len(finished))
 
     async def wait(self, found: Callable[[], T | None], within: float) -> T | None:
         """What `found` gives as soon as that is something, or None when the time is over. It is

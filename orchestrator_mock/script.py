@@ -42,11 +42,13 @@ class NamedSending(Sending):
 
 
 class Burst(_Document):
-    """Many jobs at once, each of a tenant of its own."""
+    """Many jobs at once, each of a tenant of its own. Their name means all of them."""
 
+    name: str = Field(default="burst", alias="as")
     count: Annotated[int, Field(ge=1, le=10_000)]
     kind: Kind = Kind.VALID
     payload: dict[str, Any] = {}
+    held: bool = False
 
 
 class FaultSpec(_Document):
@@ -58,13 +60,15 @@ class FaultSpec(_Document):
 
 
 class Expected(_Document):
-    """`times` asks for exactly that many, as of now; without it, at least one must come."""
+    """`times` asks for exactly that many, as of now, `at_most` for no more, as of now; without
+    either, at least one must come."""
 
     of: str
     what: What
     status: str | None = None
     code: str | None = None
     times: Annotated[int, Field(ge=0)] | None = None
+    at_most: Annotated[int, Field(ge=0)] | None = None
     within: Annotated[float, Field(gt=0)] = _WITHIN
 
 
@@ -109,7 +113,7 @@ class Player:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._names: dict[str, str] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
 
     async def play(self, steps: Sequence[Step]) -> None:
         """`ScriptError`, `ScriptFailed`."""
@@ -130,7 +134,8 @@ class Player:
             "release": self._stage.release,
         }.get(name)
         if verb is not None:
-            verb(self._job(value))
+            for job_id in self._jobs(value):
+                verb(job_id)
             return
         waiting: Mapping[str, Callable[[Any], Awaitable[None]]] = {
             "send": self._send,
@@ -144,18 +149,23 @@ class Player:
 
     async def _send(self, sending: NamedSending) -> None:
         given = sending.model_dump(exclude={"name"}, exclude_unset=True)
-        self._names[sending.name] = self._stage.send(Sending.model_validate(given)).job_id
+        issued = self._stage.send(Sending.model_validate(given))
+        self._names[sending.name] = (issued.job_id,)
 
     async def _burst(self, burst: Burst) -> None:
-        for number in range(burst.count):
-            self._stage.send(
-                Sending(kind=burst.kind, payload=burst.payload, tenant_id=f"burst-{number}")
-            )
+        one = Sending(kind=burst.kind, payload=burst.payload, held=burst.held)
+        tenants = (f"burst-{number}" for number in range(burst.count))
+        self._names[burst.name] = tuple(
+            self._stage.send(one.model_copy(update={"tenant_id": tenant})).job_id
+            for tenant in tenants
+        )
 
     async def _settled(self, name: str) -> None:
-        issued = self._stage.job(self._job(name)).issued
+        issued = [self._stage.job(job_id).issued for job_id in self._jobs(name)]
         mock = self._stage.mock
-        if not await mock.recording.wait(lambda: mock.is_settled(issued) or None, _WITHIN):
+        if not await mock.recording.wait(
+            lambda: all(map(mock.is_settled, issued)) or None, _WITHIN
+        ):
             raise ScriptFailed(f"the message of {name!r} was not settled within {_WITHIN:g} s")
 
     async def _fault(self, spec: FaultSpec) -> None:
@@ -170,27 +180,39 @@ class Player:
         await self._stage.mock.clear_faults(*names)
 
     async def _expect(self, expected: Expected) -> None:
-        job_id, recording = self._job(expected.of), self._stage.mock.recording
+        job_ids, recording = self._jobs(expected.of), self._stage.mock.recording
 
         def found() -> list[Entry]:
-            return [e for e in recording.of(job_id, expected.what) if _is_meant(e, expected)]
+            seen = [e for job_id in job_ids for e in recording.of(job_id, expected.what)]
+            return [entry for entry in seen if _is_meant(entry, expected)]
 
-        if expected.times is None:
-            if await recording.wait(lambda: found() or None, expected.within):
-                return
-            failed = f"none came within {expected.within:g} s"
-        elif len(found()) == expected.times:
-            return
-        else:
-            failed = f"{len(found())} came, not {expected.times}"
-        seen = "; ".join(entry.shown() for entry in recording.of(job_id)[-20:])
-        raise ScriptFailed(f"{failed}. Seen: {seen}")
+        if expected.times is None and expected.at_most is None:
+            await recording.wait(lambda: found() or None, expected.within)
+        if (failed := _failed(expected, len(found()))) is not None:
+            of_jobs = [entry for entry in recording if entry.job_id in job_ids]
+            seen = "; ".join(entry.shown() for entry in of_jobs[-20:])
+            raise ScriptFailed(f"{failed}. Seen: {seen}")
 
-    def _job(self, name: str) -> str:
+    def _jobs(self, name: str) -> tuple[str, ...]:
         found = self._names.get(name)
         if found is None:
             raise ScriptError(f"nothing was sent as {name!r} before")
         return found
+
+    def _job(self, name: str) -> str:
+        found = self._jobs(name)
+        if len(found) > 1:
+            raise ScriptError(f"{name!r} means {len(found)} jobs")
+        return found[0]
+
+
+def _failed(expected: Expected, number: int) -> str | None:
+    if expected.times is not None:
+        return None if number == expected.times else f"{number} came, not {expected.times}"
+    if expected.at_most is not None:
+        within = number <= expected.at_most
+        return None if within else f"{number} came, more than {expected.at_most}"
+    return None if number else f"none came within {expected.within:g} s"
 
 
 def _is_meant(entry: Entry, expected: Expected) -> bool:

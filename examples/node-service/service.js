@@ -1,7 +1,6 @@
 // A platform service in one file: it counts the words of a text. README.md says what it promises.
 "use strict";
 const crypto = require("node:crypto");
-const { EventEmitter, once } = require("node:events");
 const fs = require("node:fs");
 const http = require("node:http");
 const path = require("node:path");
@@ -14,6 +13,9 @@ const ACK_MS = setting("ACK_SECONDS", 5) * 1000;
 const GRACE_MS = setting("GRACE_SECONDS", 20) * 1000;
 const SKEW_MS = setting("MAX_CLOCK_SKEW", 2) * 1000;
 const ANSWER_MS = 5000;
+const LOOK_MS = 100;
+const SLOTS = Number(setting("CONCURRENCY", 4)); // over all lanes
+const capacity = { instance_id: crypto.randomUUID(), slots: SLOTS }; // a hint for the orchestrator
 const STORE = setting("DEDUP_STORE", "state");
 const STEP_TYPE = "WORDS";
 const MOST_RUNS = 3;
@@ -157,12 +159,12 @@ async function run(d, turn) {
     if (REFUSALS.includes(status)) working.abort(stopped(`answered ${status}`));
     if (isCancelled) working.abort(failed("CANCELLED", "cancel was requested"));
   };
-  const ack = reply(d, "ACK", { status: "ACKED" });
+  const ack = reply(d, "ACK", { status: "ACKED", capacity });
   const answered = deliver(d, "ACK", ack, signal).then(hear, () => {});
   let heartbeat;
   const beating = setInterval(() => {
     if (performance.now() > d.leaseEnds) working.abort(stopped("the lease is over"));
-    heartbeat = post(d, "HEARTBEAT", reply(d, "HEARTBEAT")).then(hear, () => {});
+    heartbeat = post(d, "HEARTBEAT", reply(d, "HEARTBEAT", { capacity })).then(hear, () => {});
   }, d.heartbeat_seconds * 1000);
   let outcome;
   try {
@@ -184,11 +186,12 @@ async function run(d, turn) {
   save(d, { ...recordOf(d), result: reply(d, "RESULT", outcome) });
 }
 
-async function attend(d, turn) {
+async function attend(d, turn, slot) {
   if (!recordOf(d).result) {
-    await takeSlot();
-    await run(d, turn).finally(freeSlot);
+    await slot.take();
+    await run(d, turn);
   }
+  slot.free();
   const { isReported, result } = recordOf(d);
   if (isReported) return;
   const { status } = await deliver(d, "RESULT", result, turn.stop.signal);
@@ -198,35 +201,54 @@ async function attend(d, turn) {
 
 // Messages. Those of one step are attended to one after the other: a copy finds what was done, and
 // a newer attempt ends an older one.
-let free = Number(setting("CONCURRENCY", 4)); // over all lanes
 let closed; // while shutting down: a promise that no more messages come
 let unsettled = 0;
-const slots = new EventEmitter().setMaxListeners(0);
 const atWork = new Map();
 
-async function takeSlot() {
-  while (free === 0 && !closed) await once(slots, "change");
-  if (closed) throw shuttingDown();
-  free -= 1;
+// Slots. A message is asked for with a slot in hand: one that waited here for a slot would be locked
+// for this process while another one may be idle. Who waits for a slot gets it in turn.
+let free = SLOTS;
+const waiting = [];
+
+function handOut() {
+  for (; waiting.length && free > 0; free -= 1) waiting.shift()();
 }
 
-function freeSlot() {
-  free += 1;
-  slots.emit("change");
+class Slot {
+  isHeld = false;
+
+  async take() {
+    if (!this.isHeld) {
+      await new Promise((goOn) => {
+        waiting.push(goOn);
+        handOut();
+      });
+      this.isHeld = true;
+    }
+    if (closed) throw shuttingDown();
+  }
+
+  free() {
+    if (!this.isHeld) return;
+    this.isHeld = false;
+    free += 1;
+    handOut();
+  }
 }
 
-async function inTurn(d) {
+async function inTurn(d, slot) {
   for (let other = atWork.get(d.file); other; other = atWork.get(d.file)) {
+    slot.free();
     if (other.attempt_no < d.attempt_no) other.stop.abort(stopped("a newer attempt is here"));
     await other.ended;
   }
   const turn = { attempt_no: d.attempt_no, stop: new AbortController() };
-  const ending = attend(d, turn).finally(() => atWork.delete(d.file));
+  const ending = attend(d, turn, slot).finally(() => atWork.delete(d.file));
   atWork.set(d.file, Object.assign(turn, { ended: ending.catch(() => {}) }));
   await ending.catch((error) => Promise.reject(turn.stop.signal.reason ?? error));
 }
 
-async function handle(receiver, message) {
+async function handle(receiver, message, slot) {
   // The client's own renewal goes by message id: it ends for all copies when one is settled.
   const renew = () => receiver.renewMessageLock(message).catch((error) => log("lock.lost", error));
   const renewing = setInterval(renew, Math.max((message.lockedUntilUtc - Date.now()) / 3, 1000));
@@ -234,7 +256,7 @@ async function handle(receiver, message) {
   let d;
   try {
     d = read(message.body);
-    await inTurn(d);
+    await inTurn(d, slot);
     await receiver.completeMessage(message);
   } catch (error) {
     log("message.refused", error, { messageId: message.messageId });
@@ -246,7 +268,25 @@ async function handle(receiver, message) {
     // whatever else went wrong may be over when the lock has run out and the message comes again
   } finally {
     clearInterval(renewing);
+    slot.free();
     unsettled -= 1;
+  }
+}
+
+async function lookAt(lane, receiver) {
+  while (!closed) {
+    const slot = new Slot();
+    try {
+      await slot.take();
+      const [message] = await receiver.receiveMessages(1, { maxWaitTimeInMs: LOOK_MS });
+      if (message) handle(receiver, message, slot).catch((error) => log("bus.failed", error));
+      else slot.free();
+    } catch (error) {
+      slot.free();
+      if (closed) return;
+      log("bus.failed", error, { lane });
+      await sleep(LOOK_MS);
+    }
   }
 }
 
@@ -254,10 +294,7 @@ fs.mkdirSync(STORE, { recursive: true });
 const lanes = LANES.map((lane) => {
   const raw = { skipParsingBodyAsJson: true, maxAutoLockRenewalDurationInMs: 0 };
   const receiver = client.createReceiver(`global-bus-p${lane}`, setting("SERVICE", "words"), raw);
-  const processMessage = (message) => handle(receiver, message);
-  const processError = async ({ error }) => log("bus.failed", error, { lane });
-  const options = { autoCompleteMessages: false, maxConcurrentCalls: free };
-  return { receiver, subscription: receiver.subscribe({ processMessage, processError }, options) };
+  return { receiver, looks: lookAt(lane, receiver) };
 });
 
 // Health. Once all lanes have answered, the first stands for all.
@@ -277,8 +314,9 @@ health.listen(Number(setting("HEALTH_PORT", 8080)), setting("HEALTH_HOST", "0.0.
 probe();
 
 process.once("SIGTERM", async () => {
-  closed = Promise.race([Promise.all(lanes.map((each) => each.subscription.close())), sleep(5000)]);
-  slots.emit("change");
+  closed = Promise.race([Promise.all(lanes.map(({ looks }) => looks)), sleep(5000)]);
+  free = Infinity; // who waits for a slot goes on, and sees that it is too late
+  handOut();
   setTimeout(() => atWork.forEach(({ stop }) => stop.abort(shuttingDown())), GRACE_MS);
   await closed;
   while (unsettled > 0) await sleep(50);

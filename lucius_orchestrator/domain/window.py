@@ -85,13 +85,14 @@ def picked_up(
 ) -> Window:
     """Return the window after the ACK of a directive that waited so long; `unacknowledged` is how
     many there were before it."""
-    if waited >= ack_timeout * BAD:
+    size, threshold, shrunk_at = window
+    part = waited / ack_timeout
+    if part >= BAD:
         return missed(window, limits, sent_at=now - waited, now=now)
-    is_in_use = 2 * unacknowledged >= window.size
-    if waited > ack_timeout * GOOD or not is_in_use:
+    if part > GOOD or 2 * unacknowledged < size or size >= limits.most:
         return window
-    step = 1.0 if window.size < window.threshold else 1.0 / window.size
-    return window._replace(size=min(window.size + step, limits.most))
+    step = 1.0 if size < threshold else 1.0 / size
+    return Window(min(size + step, limits.most), threshold, shrunk_at)
 
 
 def missed(window: Window, limits: Limits, *, sent_at: datetime, now: datetime) -> Window:
@@ -127,9 +128,10 @@ def room(window: Window, signals: Signals) -> int:
 def _soon_free(signals: Signals) -> int:
     """Return how many slots become free within `AHEAD`, at least one if one does in good time. More
     would make a tenant wait behind what is on the bus already."""
-    if signals.rate * signals.ack_timeout.total_seconds() * GOOD < 1:
+    in_time = signals.ack_timeout * GOOD
+    if signals.rate * in_time.total_seconds() < 1:
         return 0
-    return ceil(signals.rate * AHEAD.total_seconds())
+    return ceil(signals.rate * min(AHEAD, in_time).total_seconds())
 
 
 def may_probe(probes: Probes, signals: Signals, now: datetime) -> bool:

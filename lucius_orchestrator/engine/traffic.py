@@ -40,12 +40,16 @@ pause between two heartbeats by default."""
 
 _RATE_SPAN = 10.0
 _SMOOTHING = 0.2
-_CHECK_WORKING = timedelta(minutes=1)
-_CHECK_LATE = timedelta(seconds=5)
 
 CLAIMED, UNACKNOWLEDGED, LAPSED, WORKING = range(4)
 """Where a directive is: claimed by a dispatcher, or admitted and not published yet; published;
 published, its ACK timeout over and its attempt still open to a late ACK; acknowledged."""
+
+_WAITS = tuple(timedelta(seconds=seconds) for seconds in (60, 35, 60, 60))
+"""For how long nothing may be heard of a directive in one of these states before its job is read
+again. A directive that is not acknowledged is given up by then, if the ACK timeout is the usual."""
+
+_STATES_CAPACITY = (AckReceived, HeartbeatReceived)
 
 Key = tuple[str, str]
 """A job and one of its steps: of its attempts only the current one is with a service."""
@@ -111,7 +115,8 @@ class _Entry:
     state: int
     lane: int
     sent_at: datetime
-    check_at: datetime
+    since: datetime
+    """When it was last heard of."""
     began_at: datetime | None = None
     probed: int | None = None
     """Of a probe: the capacity that was known when it was claimed."""
@@ -131,6 +136,7 @@ class _Service:
     idle_since: datetime | None = None
     is_absent: bool = False
     has_backlog: bool = False
+    is_awaited: bool = False
     instances: dict[str, Instance] = field(default_factory=dict)
     shown_capacity: int | None = None
     probes: Probes = field(default_factory=Probes)
@@ -212,15 +218,17 @@ class Traffic:
     def claimed(self, job_id: str, step_id: str, service: str, lane: int) -> None:
         """A directive is about to be published. Called again before it is: it counts once."""
         now = self._clock()
-        found = self._service(service)
-        earlier = self._entries.get((job_id, step_id))
+        found, key = self._service(service), (job_id, step_id)
+        earlier = self._entries.get(key)
         if earlier is not None and earlier.state == CLAIMED:
-            earlier.check_at = now + timeouts.RECOVERY_GRACE
+            earlier.since = now
             return
-        self._let_go((job_id, step_id))
-        probed = found.capacity() if self._room(found, now) <= 0 else None
-        entry = _Entry(found, CLAIMED, lane, now, now + timeouts.RECOVERY_GRACE, probed=probed)
-        self._entries[job_id, step_id] = entry
+        if earlier is not None:
+            self._let_go(key)
+        probed = None
+        if found.probes.last_at is not None and self._room(found, now) <= 0:
+            probed = found.capacity()
+        self._entries[key] = _Entry(found, CLAIMED, lane, now, now, None, probed)
         found.counts[CLAIMED] += 1
         found.lanes[lane] += 1
         found.idle_since = None
@@ -267,7 +275,9 @@ class Traffic:
         sent_at = step.updated_at
         if attempt is not None and state != CLAIMED:
             sent_at = attempt.sent_at or attempt.dispatched_at
-        self._place((job_id, step.step_id), step, state, sent_at)
+        key = (job_id, step.step_id)
+        self._place(key, step, state, sent_at)
+        self._entries[key].since = self._clock()
 
     # What a dispatcher asks.
 
@@ -281,7 +291,7 @@ class Traffic:
         entry, found = self._entries.get((job_id, step_id)), self._service(service)
         given_back = int(entry is not None and entry.state == LAPSED)
         has_room = self._room(found, self._clock(), given_back) > 0
-        return has_room and not self.has_backlog(service)
+        return has_room and not (found.is_awaited or self.has_backlog(service))
 
     def may_probe(self, service: str) -> bool:
         """Return whether it is time to try a service that has no room with one directive."""
@@ -308,6 +318,10 @@ class Traffic:
     def set_backlog(self, service: str, *, waits: bool) -> None:
         """Say whether directives of the service wait in the ledger."""
         self._service(service).has_backlog = waits
+
+    def await_room(self, service: str) -> None:
+        """Have `on_room` called once, when the service has room."""
+        self._service(service).is_awaited = True
 
     def with_backlog(self) -> list[str]:
         return [name for name, found in self._services.items() if found.has_backlog]
@@ -395,10 +409,9 @@ class Traffic:
         """Return jobs that should be read again, since nothing was heard of them for long."""
         now, found = self._clock(), list[str]()
         for (job_id, _), entry in self._entries.items():
-            if entry.check_at <= now:
+            if now - entry.since > _WAITS[entry.state] and len(found) < limit:
+                entry.since = now
                 found.append(job_id)
-                if len(found) == limit:
-                    break
         return found
 
     def forget(self, job_id: str) -> None:
@@ -456,7 +469,7 @@ class Traffic:
     def _heard(self, event: ReplyReceived, step: Step, now: datetime) -> None:
         found = self._service(step.service)
         found.heard_at = now
-        if isinstance(event, AckReceived | HeartbeatReceived) and event.capacity is not None:
+        if isinstance(event, _STATES_CAPACITY) and event.capacity is not None:
             instance_id, slots = event.capacity
             found.instances[instance_id] = Instance(slots, now)
         if found.is_absent:
@@ -487,7 +500,7 @@ class Traffic:
         elif state is StepState.AWAITING_ACK:
             self._place(key, step, UNACKNOWLEDGED, at)
         elif isinstance(event, AttemptOpened) and entry.state == CLAIMED:
-            entry.check_at = self._clock() + timeouts.RECOVERY_GRACE
+            entry.since = at
             if step.attempt_no > 1:  # of the attempt before it another process may keep account
                 self._tell_others(key, None, at)
         elif state is StepState.IN_PROGRESS:
@@ -544,8 +557,7 @@ class Traffic:
                 entry.began_at = at
             entry.state = state
         found.idle_since = None
-        wait = _CHECK_WORKING if state == WORKING else found.ack_timeout + _CHECK_LATE
-        entry.check_at = max(at, self._clock()) + wait
+        entry.since = at
 
     def _picked_up(self, entry: _Entry, at: datetime) -> None:
         found = entry.service
@@ -606,7 +618,8 @@ class Traffic:
         self._has_room(found)
 
     def _has_room(self, found: _Service) -> None:
-        if found.has_backlog and self.on_room is not None:
+        if self.on_room is not None and (found.has_backlog or found.is_awaited):
+            found.is_awaited = False
             self.on_room()
 
     def _look_for_a_stall(self, found: _Service, now: datetime) -> None:

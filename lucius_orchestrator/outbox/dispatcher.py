@@ -5,10 +5,11 @@ the workflow has the directive published.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 
 from lucius_bus.port import Bus
 from lucius_contract.errors import ContractError
@@ -19,6 +20,7 @@ from lucius_orchestrator.domain.events import TurnGranted
 from lucius_orchestrator.domain.workflow import wants_attempt
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.outbox.claiming import ClaimLoop, ClaimSettings
+from lucius_orchestrator.outbox.lobby import Lobby
 from lucius_orchestrator.outbox.publishing import (
     ArtifactToken,
     DirectivePublisher,
@@ -27,6 +29,9 @@ from lucius_orchestrator.outbox.publishing import (
 )
 from lucius_orchestrator.outbox.turns import FairTurns, Weight, same_weight
 from lucius_orchestrator.ports.ledger import Claim, LedgerError
+
+_PATIENCE = 1.0
+"""Seconds that a directive waits for room in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +72,62 @@ class Dispatcher(ClaimLoop):
         super().__init__(engine, OutboxKind.DIRECTIVE, self._publish, settings, leads=True)
         self._traffic = engine.traffic
         self._turns = FairTurns(self._traffic, settings.batch_size, weight, settings.burst_share)
-        self._promised = Counter[str]()
-        """Rows that were asked for and have not come: their commits are under way."""
+        self._lobby = Lobby()
 
     async def run(self) -> None:
-        self._traffic.on_room = self.wake
+        self._traffic.on_room = self._room_came
         try:
             await super().run()
         finally:
             self._traffic.on_room = None
+            await self._empty_lobby(inf)
 
     def wants(self, row: OutboxRow) -> bool:
-        """Only what can go out at once: a row that waits here would jump the queue."""
+        """Not where others wait in the ledger: it would jump the queue."""
         service = _directive(row).service
-        room = self._traffic.room(service) - self._promised[service]
-        if room <= 0 or self._traffic.has_backlog(service) or not super().wants(row):
+        most = self._settings.batch_size * self._settings.concurrency
+        is_wanted = super().wants(row) and len(self._lobby) < most
+        if not is_wanted or self._traffic.has_backlog(service):
             self._traffic.set_backlog(service, waits=True)
             return False
-        self._promised[service] += 1
         return True
 
     def take(self, claims: Sequence[Claim]) -> None:
+        now = asyncio.get_running_loop().time()
         for claim in claims:
             service = row_of(claim).service
-            self._promised[service] = max(self._promised[service] - 1, 0)
-        self._count(claims)
-        super().take(claims)
+            if self._lobby.has(service) or not self._traffic.room(service):
+                self._lobby.add(claim, now)
+                self._traffic.await_room(service)
+            else:
+                self._count([claim])
+                super().take([claim])
+
+    def _room_came(self) -> None:
+        if self._traffic.with_backlog():
+            self.wake()
+        else:
+            self._woken.set()
+
+    def _given(self) -> list[Claim]:
+        self._admit()
+        return super()._given()
+
+    def _admit(self) -> None:
+        """Let in from the lobby whom there is room for."""
+        for service in self._lobby.services():
+            room = self._traffic.room(service)
+            if not room:
+                self._traffic.await_room(service)
+                continue
+            waiting = self._turns.behind_last(self._lobby.queues(service))
+            for queue, count in self._turns.divide(service, room, waiting).items():
+                claims = list(self._lobby.take(queue, count))
+                self._count(claims)
+                super().take(claims)
 
     async def _fetch(self, lanes: frozenset[int]) -> list[Claim]:
-        self._promised.clear()  # of commits that failed nothing comes
+        await self._empty_lobby(asyncio.get_running_loop().time() - _PATIENCE)
         claims = await self._engine.ledger.claim_in_turn(self._turns, self._settings.lease, lanes)
         unfit = self._turns.settle(claims)
         if unfit:
@@ -103,6 +135,16 @@ class Dispatcher(ClaimLoop):
             claims = [claim for claim in claims if claim not in unfit]
         self._count(claims)
         return claims
+
+    async def _empty_lobby(self, before: float) -> None:
+        """What has waited for long is for the ledger to keep; a ledger that fails finds it itself
+        when the claims have lapsed."""
+        claims = self._lobby.leave(before)
+        for service in {row_of(claim).service for claim in claims}:
+            self._traffic.set_backlog(service, waits=True)
+        if claims:
+            with suppress(LedgerError):
+                await self._engine.ledger.release(claims)
 
     def _may_be_more(self, claims: Sequence[Claim]) -> bool:
         return bool(claims) and any(map(self._traffic.room, self._traffic.with_backlog()))

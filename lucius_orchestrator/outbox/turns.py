@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lucius_contract.routing import Mode, lane_of
-from lucius_orchestrator.domain.decision import DirectiveRow
 from lucius_orchestrator.domain.fair_order import Turn, allot, split
 from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.outbox.publishing import row_of
@@ -62,11 +61,16 @@ class FairTurns:
         return turn.queue if turn else None
 
     def allot(self, service: str, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        room = max(self._rooms.get(service, 0), int(service in self._probed))
+        return self.divide(service, room, waiting)
+
+    def divide(self, service: str, room: int, waiting: Sequence[Queue]) -> Mapping[Queue, int]:
+        """Do the same with a room that was found out before."""
         found = self._round(service)
         default = [queue for queue in waiting if self._may_go(queue)]
         burst = [queue for queue in waiting if queue.mode is Mode.BURST]
         rooms = split(
-            max(self._rooms.get(service, 0), int(service in self._probed)),
+            room,
             default_waits=bool(default),
             burst_waits=bool(burst),
             burst_share=self._burst_share,
@@ -74,35 +78,52 @@ class FairTurns:
         )
         found.burst_credit = rooms.credit
         shares: dict[Queue, int] = {}
-        for mode, queues, room in (
+        for mode, queues, part in (
             (Mode.DEFAULT, default, rooms.default),
             (Mode.BURST, burst, rooms.burst),
         ):
-            allotted = allot(queues, room, found.turns.get(mode), self._weight_of)
+            allotted = allot(queues, part, found.turns.get(mode), self._weight_of)
             shares |= allotted.shares
             if allotted.turn is not None:
                 found.turns[mode] = allotted.turn
 
         return shares
 
+    def behind_last(self, queues: Sequence[Queue]) -> list[Queue]:
+        """Return queues of one service, which are sorted, in the order of their turns."""
+        later, earlier = list[Queue](), list[Queue]()
+        for queue in queues:
+            last = self.last(queue.service, queue.mode)
+            (later if last is None or queue > last else earlier).append(queue)
+        return later + earlier
+
     def settle(self, claims: Sequence[Claim]) -> list[Claim]:
         """End a look: learn which services have directives that wait for room, and return the
-        claims that must not go out. That is a probe that was tried before: so a directive loses no
-        more than one attempt to finding out whether its service is full."""
-        unfit = [claim for claim in claims if self._is_unfit(row_of(claim))]
-        claimed = Counter(row_of(claim).service for claim in claims)
-        for service in {*self._traffic.with_backlog(), *self._rooms}:
-            room = self._rooms.get(service)
-            is_full = room is not None and claimed[service] >= room
+        claims that must not go out now:
+
+        *   those beyond the room of their service. They had lapsed: a dispatcher has died that held
+            them, most likely unpublished;
+        *   a probe that was tried before. So a directive loses no more than one attempt to finding
+            out whether its service is full.
+        """
+        rooms = self._rooms.copy()
+        claimed = Counter[str]()
+        unfit = list[Claim]()
+        for claim in claims:
+            row = row_of(claim)
+            room = rooms.setdefault(row.service, self._traffic.room(row.service))
+            is_probe = room == 0 and row.service in self._probed
+            claimed[row.service] += 1
+            if claimed[row.service] > max(room, int(is_probe)) or (is_probe and row.attempt_no > 1):
+                unfit.append(claim)
+        for service in {*self._traffic.with_backlog(), *rooms}:
+            is_full = service in rooms and claimed[service] >= rooms[service]
             self._traffic.set_backlog(service, waits=is_full)
         for service in self._probed:
             self._traffic.has_probed(service)
         self._probed.clear()
         self._rooms.clear()
         return unfit
-
-    def _is_unfit(self, row: DirectiveRow) -> bool:
-        return row.service in self._probed and row.attempt_no > 1
 
     def _round(self, service: str) -> _Round:
         found = self._rounds.get(service)

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from lucius_contract.routing import lane_of
-from lucius_orchestrator.ports.ledger import LedgerUnavailable
 from lucius_orchestrator.sweepers.ack_timeout import AckTimeout
 from tests.api.stage import FOREIGN, Stage, code, pointers
 from tests.engine.plane import TENANT, ack, request, result
@@ -124,7 +123,7 @@ async def test_a_query_that_it_does_not_take_is_refused(stage: Stage) -> None:
 
 
 async def test_a_ledger_that_is_away_is_said(stage: Stage) -> None:
-    stage.plane.detour.fail(LedgerUnavailable("away"), "backlogs")
+    stage.plane.detour.fail("backlogs")
     assert code(await stage.get("/v1/services", "root")) == (503, "UNAVAILABLE")
     stage.plane.detour.heal()
     assert (await stage.get("/v1/services", "root")).status_code == 200

@@ -150,7 +150,7 @@ async def told(made: ControlPlane) -> dict[str, Any]:
     """How the service ocr stands."""
     async with client(made) as http:
         items = (await http.get("/v1/services")).json()["items"]
-    (found,) = [item for item in items if item["service"] == "ocr"]
+    found: dict[str, Any] = next(item for item in items if item["service"] == "ocr")
     return found
 
 

@@ -149,7 +149,7 @@ async def test_a_role_has_the_parts_that_drive_its_jobs(
     settings = load_settings(driven_by("127.0.0.1:1", **shared, **variables))
     async with control_plane(settings, ADDRESS, role) as made:
         found = {type(part).__name__ for part in made.parts}
-    assert found - {"GaugeRefresher", "RegistryWatch"} == kinds
+    assert found - {"GaugeRefresher", "RegistryWatch", "TrafficReporter"} == kinds
 
 
 async def said_of(name: str, settings: Settings) -> tuple[bool, str]:

@@ -7,6 +7,8 @@ import pytest
 
 from contract_tests import ExitCode, Level, LoadedContract, Verdict, load_contract, run
 from contract_tests.load import load
+from tests.conform.broken_services.in_process import CONTRACT, BenchInProcess
+from tests.conform.broken_services.sound import Service
 
 REFERENCE = Path(__file__).parent / "reference/contract.yaml"
 
@@ -76,6 +78,20 @@ async def test_what_is_declared_missing_is_skipped_and_the_run_incomplete() -> N
     assert {outcome.verdict for outcome in report.outcomes} == {Verdict.SKIPPED}
     assert "has no heartbeats" in report.outcomes[0].reason
     assert report.exit_code is ExitCode.INCOMPLETE
+
+
+@pytest.mark.parametrize("shares_store", [True, False])
+async def test_a_second_instance_has_a_store_of_its_own_unless_it_can_share_one(
+    shares_store: bool, tmp_path: Path
+) -> None:
+    loaded = load_contract(CONTRACT)
+    contract = loaded.contract.model_copy(update={"shares_store": shares_store})
+    loaded = loaded.model_copy(update={"contract": contract})
+    async with BenchInProcess(loaded, tmp_path, Service) as bench:
+        await bench.renew()
+        async with bench.second_instance():
+            stores = {path.parent.name for path in tmp_path.rglob("dedup.db")}
+    assert stores == ({"state"} if shares_store else {"state", "second-state"})
 
 
 @pytest.mark.check

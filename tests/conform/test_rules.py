@@ -69,6 +69,12 @@ def test_a_way_to_reply_that_is_not_declared_is_not_played() -> None:
         ({"heartbeats": False}, "LC-26/heartbeats-http", Need.HEARTBEATS),
         ({"artifacts": False}, "LC-10/artifacts", Need.ARTIFACTS),
         ({"concurrency": 1}, "LC-06/at-work", Need.TWO_AT_ONCE),
+        ({"shares_store": False}, "LC-05/two-instances", Need.SECOND_INSTANCE),
+        (
+            {"shares_store": False, "dedup_store": "/var/lib/upper"},
+            "LC-22/second-instance",
+            Need.TWO_STORES,
+        ),
     ],
 )
 def test_what_is_declared_missing_is_the_only_reason_to_skip(
@@ -77,6 +83,11 @@ def test_what_is_declared_missing_is_the_only_reason_to_skip(
     cases = {case.id: case.lacks for case in all_cases(declared(**changes), Level.FULL)}
     assert cases[case_id] is lacks
     assert not any(case.lacks for case in all_cases(REFERENCE, Level.FULL))
+
+
+def test_an_instance_whose_store_is_not_shared_is_judged_beside_one_with_another_store() -> None:
+    cases = {case.id: case.lacks for case in all_cases(declared(shares_store=False), Level.FULL)}
+    assert cases["LC-22/second-instance"] is None
 
 
 def test_level_core_leaves_out_what_is_beyond_it() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from lucius_bus.topology import Topology, lane_topology
 from lucius_contract.documents import Ref
@@ -20,6 +21,9 @@ from tests.runner.deadlines import seconds
 LIMIT = 60
 """Jobs in flight at a time: enough that every kill meets some, and so few that on a busy machine
 they do not keep each other waiting until their time is over and all are tried again."""
+
+BACKLOG = "backlog"
+"""The name of another workload: no limit, jobs of one step, one tenant with most of them."""
 
 SERVICES = ("first", "second", "third")
 LOCK = timedelta(seconds=seconds(3))
@@ -41,13 +45,42 @@ def snapshot(patience: float = 1, limit: int = LIMIT) -> Snapshot:
     return Snapshot({"crash": protocol}, {"CRASH": protocol}, {}, GlobalConfig(max_inflight=limit))
 
 
-def envelope(number: int) -> Envelope:
+def backlog() -> Snapshot:
+    """Times that are as short as in `snapshot`, but tries that may be used up."""
+    policy = StepPolicy(
+        ack_timeout=timedelta(seconds=seconds(3)),
+        lease=timedelta(seconds=seconds(10)),
+        max_attempts=10,
+        backoff=(timedelta(milliseconds=500),),
+        dispatch_backoff=(timedelta(milliseconds=200),),
+        reply_via=ReplyVia.BUS,
+    )
+    step = ProtocolStep("FIRST", "first", {"type": "object"}, policy)
+    protocol = ProtocolDefinition("crash", "1", "CRASH", (), (step,))
+    return Snapshot({"crash": protocol}, {"CRASH": protocol}, {}, GlobalConfig())
+
+
+def tenant_of(number: int, workload: str = "") -> str:
+    """Of a backlog every fourth job is of one of five small tenants."""
+    if workload == BACKLOG:
+        return f"tenant-{number // 4 % 5 + 1 if number % 4 == 3 else 0}"
+    return f"tenant-{number % 20}"
+
+
+def envelope(number: int, workload: str = "") -> Envelope:
+    if workload == BACKLOG:
+        return _envelope(number, tenant_of(number, workload), {"number": number})
+    payload = {"first": {"number": number}, "second": {"number": number}, "third": {}}
+    return _envelope(number, tenant_of(number), payload)
+
+
+def _envelope(number: int, tenant_id: str, payload: dict[str, Any]) -> Envelope:
     return Envelope(
-        tenant_id=f"tenant-{number % 20}",
+        tenant_id=tenant_id,
         request_type="CRASH",
         input_ref=Ref(uri=f"az://in/{number}"),
         output_ref=Ref(uri=f"az://out/{number}"),
-        payload={"first": {"number": number}, "second": {"number": number}, "third": {}},
+        payload=payload,
         schema_version="1",
         idempotency_key=key(number),
     )

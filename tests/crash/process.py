@@ -14,6 +14,7 @@ from lucius_orchestrator.bootstrap import Part, real_world, running
 from lucius_orchestrator.domain.aggregate import Engine
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.planning import PlanSettings, Request, plan_request
+from lucius_orchestrator.engine.traffic_reports import ReportSettings, TrafficReporter
 from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
 from lucius_orchestrator.ports.ledger import Ledger, LedgerUnavailable
 from lucius_orchestrator.ports.registry import Snapshot
@@ -22,7 +23,7 @@ from lucius_orchestrator.sweepers.runner import SweeperRunner, all_sweepers
 from lucius_orchestrator.sweepers.sweeper import SweepSettings
 from lucius_settings.secret import Secret
 from tests.crash.goal import Goal
-from tests.crash.jobs import envelope, snapshot
+from tests.crash.jobs import BACKLOG, backlog, envelope, snapshot
 from tests.crash.offspring import keep_forking
 from tests.crash.shared_bus import SharedBus
 
@@ -62,7 +63,11 @@ async def accepted(engine: LedgerEngine, request: Request) -> bool:
 
 
 async def submit_all(
-    engine: LedgerEngine, goal: Goal, protocols: Snapshot, drives: Engine = Engine.LEDGER
+    engine: LedgerEngine,
+    goal: Goal,
+    protocols: Snapshot,
+    drives: Engine = Engine.LEDGER,
+    workload: str = "",
 ) -> NoReturn:
     """Whenever the goal was raised, in an order of its own, so that the processes meet at some and
     not at others."""
@@ -71,7 +76,7 @@ async def submit_all(
 
     async def submit(number: int) -> None:
         request = plan_request(
-            envelope(number),
+            envelope(number, workload),
             protocols,
             PlanSettings("file:///workspace", engine=drives),
             correlation_id="crash",
@@ -91,14 +96,16 @@ async def submit_all(
             await asyncio.sleep(0.1)
 
 
-async def main(backend: str, address: str, socket: str, goal: Goal) -> NoReturn:
+async def main(backend: str, address: str, socket: str, goal: Goal, workload: str = "") -> NoReturn:
     patience = 3 if backend == "azure_tables" else 1
     ledger = await open_ledger(backend, address)
     bus = await SharedBus.connect(socket)
     engine = LedgerEngine(ledger, real_world())
     quick = timedelta(milliseconds=200) * patience
     sweepers = all_sweepers(engine, SweepSettings(skew=timedelta(0)))
+    reports = ReportSettings(quick, renewal=2 * quick, life=10 * quick)
     parts: list[Part] = [
+        TrafficReporter(engine, dispatches=True, settings=reports),
         ReplyConsumer(engine, bus, ConsumerSettings(wait=timedelta(seconds=1), pause=quick)),
         Dispatcher(
             engine,
@@ -118,11 +125,12 @@ async def main(backend: str, address: str, socket: str, goal: Goal) -> NoReturn:
     ]
     async with running(parts):
         print(os.getpid(), flush=True)
-        await submit_all(engine, goal, snapshot(patience))
+        protocols = backlog() if workload == BACKLOG else snapshot(patience)
+        await submit_all(engine, goal, protocols, workload=workload)
     raise AssertionError("it submits without end")
 
 
 if __name__ == "__main__":
-    backend, address, socket, goal = sys.argv[1:]
+    backend, address, socket, goal, *workload = sys.argv[1:]
     ledger_opener(backend)
-    keep_forking(lambda: asyncio.run(main(backend, address, socket, Goal(goal))))
+    keep_forking(lambda: asyncio.run(main(backend, address, socket, Goal(goal), *workload)))

@@ -61,7 +61,7 @@ class UnreliableService:
         self.jobs.add(directive["jobId"])
         self._came.set()
         self.names[attempt].add((delivery.message.message_id, directive["lease_id"]))
-        replies = [_ack(directive), _result(directive, self._number(directive))]
+        replies = [ack_of(directive), result_of(directive, self._number(directive))]
         if self.chance.random() < 0.3:
             replies += replies[self.chance.randrange(2) :]
         if self.chance.random() < 0.2:
@@ -77,11 +77,12 @@ class UnreliableService:
         return int(directive["input_ref"]["uri"].rpartition("/")[2])
 
 
-def _ack(directive: Any) -> BusMessage:
-    return _reply(directive, "ACK", {"status": "ACKED"})
+def ack_of(directive: Any, **said: Any) -> BusMessage:
+    return _reply(directive, "ACK", {"status": "ACKED", **said})
 
 
-def _result(directive: Any, number: int) -> BusMessage:
+def result_of(directive: Any, number: int = 0) -> BusMessage:
+    """As is scripted for the job of this number; number 0 always succeeds."""
     status = outcome(number, directive["step_type"], directive["attempt_no"])
     said: dict[str, Any] = {"status": status}
     if status is not Outcome.SUCCEEDED:

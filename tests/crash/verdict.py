@@ -8,7 +8,7 @@ from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain.aggregate import Aggregate
 from lucius_orchestrator.domain.decision import AuditEvent
 from lucius_orchestrator.ports.ledger import Ledger
-from tests.crash.jobs import key
+from tests.crash.jobs import key, tenant_of
 from tests.crash.service import UnreliableService
 
 _RESULTS = {
@@ -18,37 +18,39 @@ _RESULTS = {
 }
 
 
-async def all_ended(ledger: Ledger, jobs: int, limit: int) -> None:
+async def all_ended(ledger: Ledger, jobs: int, limit: int, workload: str = "") -> None:
     """Look at the counters until nothing is in flight; they never go above the limit."""
     found = 0
     while found < jobs:
         total = (await ledger.in_flight()).total
         assert 0 <= total <= limit
         if total == 0:
-            found = sum([await is_terminal(ledger, number) for number in range(jobs)])
+            found = sum([await is_terminal(ledger, number, workload) for number in range(jobs)])
         await asyncio.sleep(0.2)
 
 
-async def is_terminal(ledger: Ledger, number: int) -> bool:
-    found = await ledger.find(f"tenant-{number % 20}", f"key:{key(number)}")
+async def is_terminal(ledger: Ledger, number: int, workload: str = "") -> bool:
+    found = await ledger.find(tenant_of(number, workload), f"key:{key(number)}")
     stored = await ledger.load(found.job_id) if found else None
     return stored is not None and stored.aggregate.job.state in TERMINAL_JOB_STATES
 
 
-async def aggregate_of(ledger: Ledger, number: int) -> Aggregate:
-    found = await ledger.find(f"tenant-{number % 20}", f"key:{key(number)}")
+async def aggregate_of(ledger: Ledger, number: int, workload: str = "") -> Aggregate:
+    found = await ledger.find(tenant_of(number, workload), f"key:{key(number)}")
     assert found is not None
     stored = await ledger.load(found.job_id)
     assert stored is not None
     return stored.aggregate
 
 
-async def history_of(ledger: Ledger, number: int) -> tuple[Aggregate, list[AuditEvent]]:
+async def history_of(
+    ledger: Ledger, number: int, workload: str = ""
+) -> tuple[Aggregate, list[AuditEvent]]:
     """Of one moment: what the service repeats is recorded also when the job has ended."""
     while True:
-        aggregate = await aggregate_of(ledger, number)
+        aggregate = await aggregate_of(ledger, number, workload)
         events = await ledger.events(aggregate.job.job_id, limit=10_000)
-        if (await aggregate_of(ledger, number)).job.seq == aggregate.job.seq:
+        if (await aggregate_of(ledger, number, workload)).job.seq == aggregate.job.seq:
             return aggregate, events
 
 

@@ -133,6 +133,12 @@ def test_room(found: Signals, expected: int) -> None:
     assert room(Window(8, 100), found) == expected
 
 
+def test_work_is_sent_ahead_for_no_longer_than_a_pickup_may_take() -> None:
+    busy = signals(capacity=1, working=1, rate=8)
+    assert room(Window(100, 100), busy) == 20
+    assert room(Window(100, 100), busy._replace(ack_timeout=timedelta(seconds=4))) == 8
+
+
 @given(
     st.floats(1, 100),
     st.integers(0, 200),

@@ -261,11 +261,22 @@ def test_nothing_heard_for_long_is_doubtful(process: Process) -> None:
     assert process.traffic.in_doubt(9) == []
     process.now += timedelta(seconds=36)
     assert process.traffic.in_doubt(9) == ["job_1"]
+    assert process.traffic.in_doubt(9) == []  # it is being looked at
     process.now += timedelta(seconds=36)
-    assert process.traffic.in_doubt(9) == ["job_1", "job_2"]
     assert process.traffic.in_doubt(1) == ["job_1"]
+    assert process.traffic.in_doubt(1) == ["job_2"]
+    process.now += timedelta(minutes=2)
     process.traffic.forget("job_1")
     assert process.traffic.in_doubt(9) == ["job_2"]
+
+
+def test_what_was_looked_at_is_not_looked_at_again_at_once(process: Process) -> None:
+    job = process.acked(process.sent())
+    process.now += timedelta(minutes=10)
+    assert process.traffic.in_doubt(9) == ["job_1"]
+    process.traffic.restore(job.aggregate)
+    process.now += timedelta(seconds=30)
+    assert process.traffic.in_doubt(9) == []
 
 
 def test_what_another_process_commits_is_told_to_the_one_that_dispatched(

@@ -97,6 +97,18 @@ async def test_a_service_without_room_has_a_backlog(plane: Plane) -> None:
     assert desk.traffic.with_backlog() == []
 
 
+async def test_what_a_dead_dispatcher_held_waits_for_room_too(plane: Plane) -> None:
+    desk, lease = Desk(room=2), timedelta(seconds=30)
+    for number in range(5):
+        await plane.submit(request(idempotency_key=f"k-{number}"))
+    assert len(await plane.ledger.claim_in_turn(Desk(room=9).turns, lease)) == 5
+    plane.later(seconds=31)
+    claims = await plane.ledger.claim_in_turn(desk.turns, lease)
+    assert len(claims) == 5
+    assert desk.turns.settle(claims) == claims[2:]
+    assert desk.traffic.with_backlog() == ["ocr"]
+
+
 @pytest.fixture
 def full() -> Desk:
     """A service whose only slot is taken, for longer than the pause before a probe."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def stage(plane: Plane) -> InvokerStage:
     return InvokerStage(plane)
 
 
-def another() -> dict[str, str]:
+def another() -> dict[str, Any]:
     """What makes a request another one."""
     return {"idempotency_key": unique("job")}
 

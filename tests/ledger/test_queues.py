@@ -340,7 +340,7 @@ async def test_backlogs_are_counted_by_service_and_lane(
     assert sorted(await ledger.backlogs()) == sorted(expected)
     counted = await ledger.backlog()
     for lane in counted:
-        assert counted[lane] == sum(each.count for each in expected if each.lane == lane)
+        assert counted[lane] == sum(each.waiting for each in expected if each.lane == lane)
 
 
 async def test_a_lease_of_a_claim_in_turn_is_as_long_as_asked(

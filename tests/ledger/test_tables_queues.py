@@ -12,6 +12,7 @@ import pytest
 from lucius_contract.routing import LANES, DecisionSource, Mode, ModeDecision, lane_of, route
 from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger.tables import indexes, keys, leading, queues, reports
+from lucius_orchestrator.adapters.ledger.tables.directives import MISSES
 from lucius_orchestrator.adapters.ledger.tables.indexes import PENDING, queue_partition
 from lucius_orchestrator.adapters.ledger.tables.lanes import PAGE, Range
 from lucius_orchestrator.adapters.ledger.tables.partition import JOBS
@@ -452,6 +453,16 @@ async def test_an_announcement_without_a_commit_is_left_and_hides_nothing(any_ya
     assert f"{row.partition}/{row.key}" in {repair.key for repair in repairs}
     assert row.key not in {each.key for each in await any_yard.pending()}
     assert await any_yard.ledger.directive(job.job_id, "step_01", 1) is not None
+
+
+async def test_many_announcements_without_a_commit_cost_little_until_they_are_repaired(
+    memory_yard: Yard,
+) -> None:
+    await memory_yard.fill(ocr("a"), 300)
+    (job,) = await memory_yard.directives("a")
+    assert await memory_yard.cost(Turns(5)) == (1 + MISSES, 0)
+    await memory_yard.ledger.repair(MANY)
+    assert await memory_yard.claim(Turns(5)) == [job.job_id]
 
 
 async def test_a_row_that_has_ended_is_not_claimed_and_goes(any_yard: Yard) -> None:

@@ -9,7 +9,17 @@ import pytest
 import pytest_asyncio
 
 from lucius_orchestrator.domain.aggregate import ReplyVia
-from orchestrator_mock import Entry, Fault, Issued, Mock, MockSettings, Order, Recording, What
+from orchestrator_mock import (
+    Backlog,
+    Entry,
+    Fault,
+    Issued,
+    Mock,
+    MockSettings,
+    Order,
+    Recording,
+    What,
+)
 from tests.mock.parity.service import reply
 from tests.mock.scene import (
     LANE,
@@ -279,6 +289,25 @@ async def test_entries_are_numbered_and_timed_from_the_beginning() -> None:
     assert [e.detail for e in recording.since(1)] == ["two"]
     assert [e.detail for e in recording.of("j")] == ["two"]
     assert recording.of("j", What.ACK) == []
+
+
+async def test_jobs_are_counted_by_how_far_the_service_is_with_them() -> None:
+    recording = Recording()
+    said = {
+        "waits": [What.PUBLISHED],
+        "is locked": [What.PUBLISHED, What.DELIVERED],
+        "was given back": [What.PUBLISHED, What.DELIVERED, What.ABANDONED],
+        "was left lying": [What.PUBLISHED, What.DELIVERED, What.LOCK_LOST],
+        "came again": [What.PUBLISHED, What.DELIVERED, What.LOCK_LOST, What.DELIVERED],
+        "is acknowledged": [What.PUBLISHED, What.DELIVERED, What.ACK, What.ACK],
+        "is reported": [What.PUBLISHED, What.DELIVERED, What.ACK, What.RESULT],
+        "is done": [What.PUBLISHED, What.DELIVERED, What.ACK, What.RESULT, What.COMPLETED],
+    }
+    assert recording.backlog() == Backlog(0, 0, 0, 0)
+    for job_id, happened in said.items():
+        for what in happened:
+            recording.add(what, job_id=job_id)
+    assert recording.backlog() == Backlog(sent=8, locked=4, acknowledged=1, finished=2)
 
 
 async def test_who_waits_is_woken_by_what_is_added_or_amended() -> None:

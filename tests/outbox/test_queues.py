@@ -395,7 +395,9 @@ def test_every_step_of_sqlite_is_a_seek_in_the_index(sqlite_backend: SqliteBacke
     }
     for statement, (condition, values) in plans.items():
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
-        assert any(f"lucius_outbox_queues (namespace=? AND {condition})" in line for line in plan)
+        seeks = [line for line in plan if "lucius_outbox_queues" in line]
+        assert seeks, plan
+        assert all(f"(namespace=? AND {condition})" in seek for seek in seeks), plan
         assert not any("TEMP B-TREE" in line for line in plan), plan
     connection.close()
 

@@ -13,7 +13,7 @@ from lucius_contract.messages import Directive
 from lucius_contract.states import JobState, StepState
 from lucius_orchestrator.domain.aggregate import Turn
 from lucius_orchestrator.domain.window import Limits
-from tests.engine.plane import ack, one_step, request, result
+from tests.engine.plane import SHIPPED, ack, one_step, request, result
 from tests.engine.temporal_plane import TemporalPlane, set_to_now, temporal_plane
 from tests.ledger.backends import Clock, MemoryBackend
 from tests.names import unique
@@ -39,10 +39,8 @@ async def plane(temporal: str) -> AsyncIterator[TemporalPlane]:
 
 
 async def submitted(plane: TemporalPlane, count: int, **policy: object) -> list[str]:
-    requests = [
-        request(*([one_step(**policy)] if policy else []), idempotency_key=unique("job"))
-        for _ in range(count)
-    ]
+    snapshot = one_step(**policy) if policy else SHIPPED
+    requests = [request(snapshot, idempotency_key=unique("job")) for _ in range(count)]
     return [await plane.submit(each) for each in requests]
 
 

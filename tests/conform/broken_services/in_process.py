@@ -172,6 +172,9 @@ class LaneInProcess(Lane):
         self._end_look()
         await super().ask(verb)
 
+    async def refuse(self, _receiver: object) -> None:
+        """Nothing is sent that was not asked for."""
+
     async def rest(self) -> None:
         self._end_look()
         await super().rest()

@@ -17,7 +17,7 @@ from azure.servicebus.aio import ServiceBusClient
 
 from tests.conform.broken_services.attempts import Attempt
 from tests.conform.broken_services.health import Health
-from tests.conform.broken_services.lanes import LANES, Delivery, Lane
+from tests.conform.broken_services.lanes import LANES, Delivery, Lane, Room
 from tests.conform.broken_services.replies import Replies
 from tests.conform.broken_services.store import Store
 
@@ -72,7 +72,11 @@ class Program(ABC):
         self.http = aiohttp.ClientSession(timeout=_ANSWERED_WITHIN)
         self.replies = self.replies_type(client, self.http)
         self.store = self.store_type(settings.store, owner=uuid.uuid4().hex)
-        self.lanes = [self.lane_type(n, client, settings.service, self.take) for n in range(LANES)]
+        self.room = Room(settings.concurrency)
+        self.lanes = [
+            self.lane_type(n, client, settings.service, self.take, self.room_of(n))
+            for n in range(LANES)
+        ]
         self.health = Health({"/healthz/live": self.is_live, "/healthz/ready": self.is_ready})
 
     async def main(self) -> int:
@@ -128,6 +132,10 @@ class Program(ABC):
 
     @abstractmethod
     async def serve(self, delivery: Delivery) -> None: ...
+
+    def room_of(self, _lane: int) -> Room:
+        """For messages that wait for a slot or have one: no more than there are slots."""
+        return self.room
 
     def take(self, delivery: Delivery) -> None:
         self.begin(self.serve(delivery))

@@ -36,6 +36,12 @@ class Service(Program, Work, Wording):
     """`process` is the way of a directive."""
 
     async def serve(self, delivery: Delivery) -> None:
+        try:
+            await self.attend(delivery)
+        finally:
+            delivery.make_room()
+
+    async def attend(self, delivery: Delivery) -> None:
         if self.is_closed_for_new_work():
             await delivery.abandon()
             return
@@ -120,6 +126,7 @@ class Service(Program, Work, Wording):
     async def own(self, attempt: Attempt) -> Claim:
         """Waits while somebody else is alive who owns it."""
         while (claim := await self.claim(attempt)).verdict is Verdict.BUSY:
+            attempt.delivery.make_room()
             await asyncio.sleep(_GLANCE)
         return claim
 
@@ -139,7 +146,9 @@ class Service(Program, Work, Wording):
             if self.is_expired(attempt, _SKEW):
                 return None
             outcome = await self.run(attempt)
-            return self.finish(attempt, outcome)
+            result = self.finish(attempt, outcome)
+        attempt.delivery.make_room()
+        return result
 
     def is_expired(self, attempt: Attempt, skew: float) -> bool:
         return time.time() > attempt.deadline + skew

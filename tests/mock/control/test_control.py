@@ -62,6 +62,15 @@ async def test_a_directive_is_sent_followed_and_sent_again(client: Client) -> No
     assert shown["state"] == "SUCCEEDED"
 
 
+async def test_a_backlog_is_counted(client: Client) -> None:
+    for number in range(5):
+        await client("POST", "/directives", {"held": True, "tenant_id": f"tenant-{number}"})
+    wanted = {"sent": 5, "locked": 3, "acknowledged": 3, "finished": 0}
+    async with asyncio.timeout(PROCESS_DEADLINE):
+        while (await client("GET", "/backlog")) != (200, wanted):
+            await asyncio.sleep(0.05)
+
+
 async def test_faults_are_listed_switched_on_and_off(client: Client) -> None:
     _, faults = await client("GET", "/faults")
     assert {"callback-500", "bus-away", "storage-cut"} <= {each["name"] for each in faults["known"]}

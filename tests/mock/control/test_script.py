@@ -1,5 +1,6 @@
 import pytest
 
+from orchestrator_mock import Backlog
 from orchestrator_mock.script import Player, ScriptError, ScriptFailed, read_script
 from orchestrator_mock.stage import Stage
 from tests.runner.deadlines import DEADLINE
@@ -62,6 +63,43 @@ async def test_a_burst_reaches_the_service(stage: Stage) -> None:
     )
     assert done
     assert len(stage.jobs) == 12
+
+
+async def test_a_burst_that_is_held_is_a_backlog(stage: Stage) -> None:
+    player, recording = Player(stage), stage.mock.recording
+    await player.play(read_script([{"burst": {"as": "many", "count": 7, "held": True}}]))
+    assert await recording.wait(
+        lambda: recording.backlog() == Backlog(7, 3, 3, 0) or None, within=DEADLINE
+    )
+    script = read_script(
+        [
+            {"send": {"as": "late"}},
+            {"expect": {"of": "many", "what": "ACK", "at_most": 3}},
+            {"expect": {"of": "late", "what": "ACK", "times": 0}},
+            {"release": "many"},
+            {"settled": "many"},
+            {"settled": "late"},
+            {"expect": {"of": "many", "what": "RESULT", "times": 7}},
+        ]
+    )
+    await player.play(script)
+    assert recording.backlog() == Backlog(8, 0, 0, 8)
+
+
+async def test_more_than_may_come_is_told(stage: Stage) -> None:
+    script = [
+        {"burst": {"count": 2}},
+        {"settled": "burst"},
+        {"expect": {"of": "burst", "what": "ACK", "at_most": 1}},
+    ]
+    with pytest.raises(ScriptFailed, match=r"step 3, expect: 2 came, more than 1\. Seen: .*ACK"):
+        await Player(stage).play(read_script(script))
+
+
+async def test_a_fault_is_of_one_job(stage: Stage) -> None:
+    script = [{"burst": {"count": 2}}, {"fault": {"name": "callback-500", "of": "burst"}}]
+    with pytest.raises(ScriptError, match="step 2, fault: 'burst' means 2 jobs"):
+        await Player(stage).play(read_script(script))
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,10 @@ from lucius_orchestrator.ports.ledger import (
 REMEMBERED = 1000
 """INVOCATIONs: more than are asked for at a time."""
 
+MISSES = 20
+"""Rows of a queue that a look tries in vain. Announcements without a commit stand for as long as
+their writer may be alive, and each costs a call."""
+
 UNNAMED = ""
 """The service that rows of the previous release belong to, whose index rows name no queue."""
 
@@ -314,10 +318,11 @@ class Directives:
     async def _claim_each(
         self, rows: Sequence[Row], until: datetime, most: int | None = None
     ) -> list[Claim]:
-        """Claim the first of the rows, up to `most`; all if None."""
+        """Claim the first of the rows, up to `most`, unless too many of them are no row yet or
+        another's by now; all if None."""
         claims = list[Claim]()
-        for row in rows:
-            if most is not None and len(claims) >= most:
+        for tried, row in enumerate(rows):
+            if most is not None and (len(claims) >= most or tried - len(claims) >= MISSES):
                 break
             claim = await self._claim(row, until)
             if claim is not None:

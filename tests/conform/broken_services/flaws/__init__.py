@@ -1,6 +1,7 @@
 """Ways to get a service wrong, in the order of the suite's scenarios."""
 
 from tests.conform.broken_services.flaws import (
+    capacity,
     failing,
     heartbeats,
     lasting,
@@ -21,6 +22,7 @@ FLAWS: tuple[Flaw, ...] = tuple(
             *reading.FLAWS,
             *failing.FLAWS,
             *lasting.FLAWS,
+            *capacity.FLAWS,
             *heartbeats.FLAWS,
         ),
         key=lambda flaw: flaw.rule_id,

@@ -1,9 +1,4 @@
-"""Mistakes with health, capacity, and work that takes longer than a lock."""
-
-import asyncio
-from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
-from typing import Any
+"""Mistakes with health, and with work that takes longer than a lock."""
 
 from tests.conform.broken_services.attempts import Attempt
 from tests.conform.broken_services.flaws.flaw import Flaw
@@ -68,32 +63,6 @@ class HasOneHealthPath(Service):
         self.health = Health({"/healthz/ready": self.is_ready})
 
 
-class LimitsEachLane(Service):
-    """Each lane has slots of its own."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.slots_of: dict[int, asyncio.Semaphore] = {}
-
-    def slot(self, attempt: Attempt) -> AbstractAsyncContextManager[Any]:
-        slots = asyncio.Semaphore(self.settings.concurrency)
-        return self.slots_of.setdefault(attempt.delivery.lane, slots)
-
-
-class TakesOneMore(Service):
-    """One directive is fetched ahead, and worked on too."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(replace(settings, concurrency=settings.concurrency + 1))
-
-
-class TakesTurns(Service):
-    """A lock around the handler lets one directive through at a time."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(replace(settings, concurrency=1))
-
-
 class LetsLocksRunOut(Service):
     """The claim is renewed while the work goes on, the lock of the message is not."""
 
@@ -143,9 +112,6 @@ FLAWS = (
         ("bus-away", "storage-away"),
         said="/healthz/live was answered 404, not 200",
     ),
-    Flaw("LC-22", LimitsEachLane, said="directives were worked on at once; its concurrency is 3"),
-    Flaw("LC-22", TakesOneMore, said="4 directives were worked on at once; its concurrency is 3"),
-    Flaw("LC-22", TakesTurns, said="fewer than its 3 directives were worked on at once"),
     Flaw("LC-24", LetsLocksRunOut, said="the lock of the message ran out while the work went on"),
     Flaw("LC-24", RenewsNothing, said="times because it took longer than the lock"),
 )
