@@ -93,6 +93,22 @@ def test_an_ack_that_was_missed_is_told_as_that() -> None:
     assert account.committed("queued") == [None]
 
 
+def test_a_retry_that_is_admitted_here_ends_the_account_that_another_keeps() -> None:
+    account = Account().commits("submitted", "opened", "sent", "ack_timeout")
+    account.traffic.claimed(*KEY, "ocr", LANE)
+    assert account.committed("opened") == [None]
+
+
+def test_a_claim_that_is_made_again_gives_no_room_to_others() -> None:
+    account, came = Account(), list[int]()
+    account.claim()
+    account.traffic.set_backlog("ocr", waits=True)
+    account.traffic.on_room = lambda: came.append(1)
+    account.claim()
+    assert account.seen.unacknowledged == 1
+    assert came == []
+
+
 def test_a_claim_follows_what_others_tell_of_it() -> None:
     account = Account()
     account.claim()

@@ -297,6 +297,33 @@ async def misses_its_ack(stage: InvokerStage, job_id: str, number: int = 1) -> N
     await stage.desk.report(name, TimerName.ACK_TIMEOUT, step.ack_deadline)
 
 
+async def test_a_late_ack_counts_whatever_becomes_of_the_turn_of_the_next_attempt(
+    stage: InvokerStage, plane: Plane
+) -> None:
+    name = await stage.opened()
+    await stage.desk.publish(name)
+    (directive,) = await plane.directives()
+    (first,) = await behind(stage)
+    await misses_its_ack(stage, name.job_id)
+    plane.later(minutes=2)
+    assert not await asks(stage, name.job_id, 2)
+    await plane.reply(ack(directive))
+    await stage.desk.command(first, "cancel", "ada")
+    assert await plane.dispatch() == 2
+    assert plane.traffic.seen(dispatches=True)["ocr"].working == 1
+
+
+async def test_an_invoker_that_starts_learns_what_is_with_services(
+    stage: InvokerStage, plane: Plane
+) -> None:
+    name = await stage.opened()
+    await stage.desk.publish(name)
+    restarted = await plane.replica(limits=ONE)
+    plane.later(seconds=1)
+    await TrafficReporter(restarted.engine, dispatches=True).restore()
+    assert restarted.traffic.room("ocr") == 0
+
+
 async def test_attempts_of_a_service_that_is_down_do_not_count(
     stage: InvokerStage, plane: Plane
 ) -> None:
