@@ -161,7 +161,7 @@ class PostgresDirectives:
         return by_lane(await (await connection.execute(sql.BACKLOG, namespaces)).fetchall())
 
     async def backlogs(self, connection: Connection) -> list[Backlog]:
-        namespaces = {"namespaces": _DIRECTIVES}
+        namespaces = {"namespaces": [NAMESPACES[OutboxKind.DIRECTIVE]]}
         rows = await (await connection.execute(sql.BACKLOGS, namespaces)).fetchall()
         return [backlog_of(*row) for row in rows]
 

@@ -54,6 +54,7 @@ from lucius_outbox.states import LEDGER_NAME, Status
 
 WITHOUT_END = 2**31 - 1
 _DIRECTIVES = tuple(NAMESPACES[kind] for kind in DIRECTIVE_KINDS)
+_QUEUED = (NAMESPACES[OutboxKind.DIRECTIVE],)
 
 
 class Adoption(NamedTuple):
@@ -231,7 +232,7 @@ class SqliteDirectives:
     def backlogs(self, connection: sqlite3.Connection) -> list[Backlog]:
         return [
             backlog_of(service, topic, count, datetime.fromisoformat(oldest))
-            for service, topic, count, oldest in connection.execute(sql.BACKLOGS, _DIRECTIVES * 2)
+            for service, topic, count, oldest in connection.execute(sql.BACKLOGS, _QUEUED * 2)
         ]
 
     def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
