@@ -15,6 +15,7 @@ _ROUTES = (
     ("POST", "/v1/orchestrate"),
     ("GET", "/v1/dead-letters"),
     ("GET", "/v1/protocols"),
+    ("GET", "/v1/services"),
     ("GET", "/metrics"),
     ("GET", "/v1/artifacts"),
     ("POST", "/v1/artifacts/runs"),
@@ -121,6 +122,7 @@ def roles() -> Iterator[Attempt]:
     for caller in ("alpha", "alpha-read", "alpha-submit", "beta"):
         yield asked(f"{caller} collects garbage", "POST", "/v1/artifacts/runs", caller)
         yield asked(f"{caller} reads metrics", "GET", "/metrics", caller)
+        yield asked(f"{caller} reads services", "GET", "/v1/services", caller)
     version = "/v1/artifacts/salaries/versions/1"
     body = {"tenant_id": VICTIM, "retention_seconds": 60}
     for caller in ("alpha-submit", "alpha-read"):
