@@ -28,7 +28,7 @@ def drivers_of(process: Process) -> Iterator[Part]:
         yield ReplyConsumer(engine, process.bus.opened.bus)
     if sweepers := list(_sweepers(process)):
         yield SweeperRunner(sweepers, engine.telemetry)
-    if process.bus is not None and role.dispatches:
+    if process.bus is not None and role.runs_dispatcher(settings):
         bus = process.bus.opened.bus
         dispatcher = Dispatcher(
             engine,
@@ -47,7 +47,8 @@ def drivers_of(process: Process) -> Iterator[Part]:
 def watchers_of(process: Process) -> Iterator[Part]:
     """Those that drivers rely on: they begin before them, and are stopped after them."""
     source = process.source
-    yield TrafficReporter(process.engine, dispatches=process.role.dispatches)
+    dispatches = process.role.runs_dispatcher(process.settings)
+    yield TrafficReporter(process.engine, dispatches=dispatches)
     yield process.observation.gauges(process.engine.ledger)
     yield process.observation.service_gauges(process.services)
     if process.bus is None:

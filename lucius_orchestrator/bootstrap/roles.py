@@ -30,6 +30,11 @@ class ServeRole(StrEnum):
         """Such a process sweeps the jobs of the ledger engine too."""
         return self in (ServeRole.ALL, ServeRole.RECONCILER)
 
+    def runs_dispatcher(self, settings: Settings) -> bool:
+        """Such a process publishes directives and grants turns: attempts that Temporal drives wait
+        in the same queues as directives of the ledger engine."""
+        return self.dispatches or self.invokes(settings)
+
     @property
     def consumes_replies(self) -> bool:
         return self in (ServeRole.ALL, ServeRole.REPLIES, ServeRole.INVOKER)

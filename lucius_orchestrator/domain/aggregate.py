@@ -26,6 +26,14 @@ class ReplyVia(StrEnum):
     BUS = "bus"
 
 
+class Turn(StrEnum):
+    """How the next attempt of a step stands that its workflow asked for when the service had no
+    room. It stays until the attempt is opened, also while the job is paused."""
+
+    WAITING = "WAITING"
+    GRANTED = "GRANTED"
+
+
 @dataclass(frozen=True, slots=True)
 class StepPolicy:
     """What the protocol says about time and tries, resolved when the job was created."""
@@ -104,6 +112,7 @@ class Step:
     last_error_code: str | None = None
     last_error_message: str | None = None
     completed_at: datetime | None = None
+    turn: Turn | None = None
 
     @property
     def in_flight(self) -> bool:

@@ -29,6 +29,7 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
     SlaExceeded,
     Submitted,
+    TurnGranted,
     WorkflowLost,
 )
 from lucius_orchestrator.domain.workflow import with_signal
@@ -36,6 +37,7 @@ from lucius_orchestrator.domain.workflow import with_signal
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], Decision]] = {
     Submitted: commands.on_submitted,
     AttemptOpened: attempts.on_attempt_opened,
+    TurnGranted: attempts.on_turn_granted,
     WorkflowLost: attempts.on_workflow_lost,
     CancelRequested: commands.on_cancel,
     PauseRequested: commands.on_pause,

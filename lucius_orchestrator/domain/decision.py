@@ -8,7 +8,14 @@ from typing import NamedTuple, TypedDict
 from lucius_contract.audit import DeadLetterKind, EventType, Verdict
 from lucius_contract.errors import ErrorCode
 from lucius_contract.states import JobState, OutboxState, StepState
-from lucius_orchestrator.domain.aggregate import Aggregate, Attempt, JsonObject, ReplyVia, evolve
+from lucius_orchestrator.domain.aggregate import (
+    Aggregate,
+    Attempt,
+    JsonObject,
+    ReplyVia,
+    Turn,
+    evolve,
+)
 
 
 class JobChanges(TypedDict, total=False):
@@ -43,14 +50,17 @@ class StepChanges(TypedDict, total=False):
     last_error_message: str | None
     updated_at: datetime
     completed_at: datetime | None
+    turn: Turn | None
 
 
 class OutboxKind(StrEnum):
     """An INVOCATION is a directive of a job that Temporal drives: its workflow asks for it by name,
-    and no dispatcher looks for it."""
+    and no dispatcher looks for it. A TURN stands in its place in the queue of the service until the
+    attempt may be opened; a dispatcher claims it among DIRECTIVEs and publishes nothing."""
 
     DIRECTIVE = "DIRECTIVE"
     INVOCATION = "INVOCATION"
+    TURN = "TURN"
     WEBHOOK = "WEBHOOK"
     SIGNAL = "SIGNAL"
     START = "START"
@@ -62,7 +72,8 @@ class OutboxKind(StrEnum):
 
 class DirectiveRow(NamedTuple):
     """An outbox row of kind DIRECTIVE or INVOCATION, born PENDING; an attempt has one and never a
-    second.
+    second. Before it there may be one of kind TURN, whose body holds only what queues need, and
+    whose `lease_id` is empty.
 
     `body` is the DIRECTIVE as it goes out, but for what the dispatcher adds: the callback addresses
     and token when `reply_via` is http, and the artifact token when `output_ref` names an artifact.

@@ -42,6 +42,41 @@ def directive_row(
     )
 
 
+def turn_row(draft: Draft, step: Step, attempt_no: int) -> DirectiveRow:
+    """Return the place of an attempt in the queue of its service. Nothing is published with it."""
+    job, route = draft.job, step.route
+    outbox_id = turn_id(job.job_id, step.step_id, attempt_no)
+    body = {
+        "jobId": job.job_id,
+        "stepId": step.step_id,
+        "attempt_no": attempt_no,
+        "lease_id": "",
+        "tenant_id": job.tenant_id,
+        "mode": route.mode.value,
+        "lane": route.lane,
+    }
+    return DirectiveRow(
+        outbox_id,
+        step.step_id,
+        attempt_no,
+        "",
+        step.service,
+        directive_topic(route.lane),
+        partition_key(route.routing_key_used),
+        outbox_id,
+        body,
+        step.policy.reply_via,
+        draft.now,
+        job.sla_deadline,
+        OutboxKind.TURN,
+    )
+
+
+def turn_id(job_id: str, step_id: str, attempt_no: int) -> str:
+    """Return the name of the TURN of an attempt, which has at most one."""
+    return f"{outbox_id(job_id, step_id, attempt_no)}.turn"
+
+
 def outbox_id(job_id: str, step_id: str, attempt_no: int) -> str:
     """Made of what it stands for, so that an attempt cannot have two."""
     return f"{job_id}.{step_id}.{attempt_no}"

@@ -31,6 +31,16 @@ class AttemptOpened(OfAttempt):
 
     lease_expires_at: datetime
     tenant_id: str
+    admitted: bool = True
+    """Whether the service has room, and nothing waits before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnGranted:
+    """The service has room for an attempt that waits for its turn."""
+
+    step_id: str
+    attempt_no: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +170,7 @@ ReplyEvent = AckReceived | HeartbeatReceived | ResultReceived
 Event = (
     Submitted
     | AttemptOpened
+    | TurnGranted
     | WorkflowLost
     | OutboxSent
     | OutboxFailed

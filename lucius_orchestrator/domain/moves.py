@@ -45,6 +45,8 @@ def dispatch(
     changes["lease_expires_at"] = lease_expires_at
     changes["next_attempt_at"] = None
     changes["progress"] = None
+    if step.turn is not None:
+        changes["turn"] = None
     changes["attempts"] = (*step.attempts, Attempt(attempt_no, lease_id, step.route, now))
     draft.job_changes["attempts_total"] = draft.job.attempts_total + 1
     draft.outbox = (directive_row(draft, step, attempt_no, lease_id, lease_expires_at),)
@@ -190,6 +192,8 @@ def _end_step(
     changes["next_attempt_at"] = None
     if target is not StepState.FAILED_RETRY:
         changes["completed_at"] = draft.now
+        if step.turn is not None:
+            changes["turn"] = None
     return changes
 
 

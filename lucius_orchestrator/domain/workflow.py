@@ -18,7 +18,7 @@ from lucius_contract.states import (
     StepState,
 )
 from lucius_contract.timeouts import HEARTBEATS_PER_LEASE
-from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Job, JsonObject, Step
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Job, JsonObject, Step, Turn
 from lucius_orchestrator.domain.decision import Decision, OutboxKind, WorkflowRow, apply
 from lucius_orchestrator.domain.directive import on_the_wire
 from lucius_orchestrator.domain.events import (
@@ -31,6 +31,7 @@ from lucius_orchestrator.domain.events import (
     ResultReceived,
     ResumeRequested,
     SlaExceeded,
+    TurnGranted,
 )
 
 _OPENS_ATTEMPTS = ADVANCING_JOB_STATES | {JobState.QUEUED}
@@ -88,7 +89,8 @@ class Signal(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     JOB_MOVED = "job_moved"
-    """By its SLA, which somebody else has noticed; or the workflow was thought to be lost."""
+    """By its SLA, which another component has noticed; an attempt has its turn; or the workflow was
+    thought to be lost."""
 
 
 SIGNALS: Mapping[type[Event], Signal] = {
@@ -99,6 +101,7 @@ SIGNALS: Mapping[type[Event], Signal] = {
     PauseRequested: Signal.PAUSE,
     ResumeRequested: Signal.RESUME,
     SlaExceeded: Signal.JOB_MOVED,
+    TurnGranted: Signal.JOB_MOVED,
 }
 
 
@@ -123,7 +126,7 @@ def what_next(aggregate: Aggregate) -> Next:
 def _action(job: Job, step: Step) -> tuple[Action, int, datetime | None]:
     if job.state in TERMINAL_JOB_STATES:
         return Action.END, step.attempt_no, None
-    if wants_attempt(job, step):
+    if wants_attempt(job, step) and step.turn is not Turn.WAITING:
         return Action.OPEN, step.attempt_no + 1, step.next_attempt_at
     if step.state is StepState.DISPATCHING:
         return Action.PUBLISH, step.attempt_no, None

@@ -21,16 +21,18 @@ from lucius_contract.routing import LANES
 from lucius_contract.states import StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain import window as windows
-from lucius_orchestrator.domain.aggregate import Aggregate, Step
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Job, Step, Turn
 from lucius_orchestrator.domain.decision import Decision
 from lucius_orchestrator.domain.events import (
     AckReceived,
     AckTimedOut,
+    AttemptOpened,
     Event,
     HeartbeatReceived,
     ReplyReceived,
 )
 from lucius_orchestrator.domain.window import Limits, Probes, Signals, Window
+from lucius_orchestrator.domain.workflow import wants_attempt
 
 INSTANCE_LIFE = timedelta(minutes=10)
 """An instance that nothing was heard from for so long is not counted any more. Longer than the
@@ -41,8 +43,8 @@ _RATE_SPAN = 10.0
 _SMOOTHING = 0.2
 
 CLAIMED, UNACKNOWLEDGED, LAPSED, WORKING = range(4)
-"""Where a directive is: claimed by a dispatcher; published; published, its ACK timeout over and its
-attempt still open to a late ACK; acknowledged."""
+"""Where a directive is: claimed by a dispatcher, or admitted and not published yet; published;
+published, its ACK timeout over and its attempt still open to a late ACK; acknowledged."""
 
 _WAITS = tuple(timedelta(seconds=seconds) for seconds in (60, 35, 60, 60))
 """For how long nothing may be heard of a directive in one of these states before its job is read
@@ -85,7 +87,8 @@ class Seen(NamedTuple):
 
 class Move(NamedTuple):
     """A directive of which another process may keep account has moved. `state` is where it is now;
-    None: with the service no more."""
+    None: with the service no more. Of jobs that Temporal drives the process that has granted a turn
+    or admitted an attempt keeps account, whichever publishes it."""
 
     digest: str
     state: int | None
@@ -216,10 +219,14 @@ class Traffic:
     # What happens.
 
     def claimed(self, job_id: str, step_id: str, service: str, lane: int) -> None:
-        """A dispatcher is about to publish this directive."""
+        """A directive is about to be published. Called again before it is: it counts once."""
         now = self._clock()
         found, key = self._service(service), (job_id, step_id)
-        if key in self._entries:
+        earlier = self._entries.get(key)
+        if earlier is not None and earlier.state == CLAIMED:
+            earlier.since = now
+            return
+        if earlier is not None:
             self._let_go(key)
         probed = None
         if found.probes.last_at is not None and self._room(found, now) <= 0:
@@ -231,6 +238,13 @@ class Traffic:
         if found.known_room is not None:
             found.known_room -= 1
 
+    def turn_claimed(self, job_id: str, step_id: str, service: str, lane: int) -> None:
+        """A turn is about to be granted. While an earlier attempt is with the service after all,
+        that counts instead."""
+        entry = self._entries.get((job_id, step_id))
+        if entry is None or entry.state in (CLAIMED, LAPSED):
+            self.claimed(job_id, step_id, service, lane)
+
     def unpublished(self, job_id: str, step_id: str) -> None:
         """The dispatcher is done with a directive; if it was not published, it is not with the
         service."""
@@ -240,29 +254,40 @@ class Traffic:
 
     def committed(self, event: Event, decision: Decision, aggregate: Aggregate) -> None:
         """Take account of a commit; `aggregate` is the job after it."""
+        job = aggregate.job
         replied = event.step_id if isinstance(event, ReplyReceived) else None
         for index, changes in decision.steps.items():
+            turn = changes.get("turn")
+            if turn is not None:
+                step = aggregate.steps[index]
+                self._turned((job.job_id, step.step_id), step, turn, changes["updated_at"])
             state = changes.get("state")
-            if state is StepState.DISPATCHING and changes.get("attempt_no") == 1:
-                continue  # it was with nobody
+            if (
+                state is StepState.DISPATCHING
+                and changes.get("attempt_no") == 1
+                and not isinstance(event, AttemptOpened)
+            ):
+                continue  # it was not with a service before
             step = aggregate.steps[index]
             if step.step_id == replied:
                 self._heard(event, step.service, changes["updated_at"])
             if state is not None:
-                self._moved(aggregate.job.job_id, step, state, changes["updated_at"], event)
+                self._moved(job, step, state, changes["updated_at"], event)
 
     def restore(self, aggregate: Aggregate) -> None:
         """Take account of a job as the ledger has it: after a start, or when in doubt."""
         job_id, step = aggregate.job.job_id, aggregate.active
         attempt = step.attempt(step.attempt_no)
-        state = _state_of(step)
+        state = _state_of(aggregate.job, step)
         for other in aggregate.steps:
             if other is not step:
                 self._let_go((job_id, other.step_id))
-        if state is None or attempt is None:
+        if state is None:
             self._let_go((job_id, step.step_id))
             return
-        sent_at = attempt.sent_at or attempt.dispatched_at
+        sent_at = step.updated_at
+        if attempt is not None and state != CLAIMED:
+            sent_at = attempt.sent_at or attempt.dispatched_at
         key = (job_id, step.step_id)
         self._place(key, step, state, sent_at)
         self._entries[key].since = self._clock()
@@ -272,6 +297,14 @@ class Traffic:
     def room(self, service: str) -> int:
         """Return how many more directives of the service this process may publish now."""
         return max(self._room(self._service(service), self._clock()), 0)
+
+    def admits(self, job_id: str, step_id: str, service: str) -> bool:
+        """Return whether the next attempt of a step may be opened now: there is room, and nothing
+        waits before it. What its last attempt holds is given back then."""
+        entry, found = self._entries.get((job_id, step_id)), self._service(service)
+        given_back = int(entry is not None and entry.state == LAPSED)
+        has_room = self._room(found, self._clock(), given_back) > 0
+        return has_room and not (found.is_awaited or self.has_backlog(service))
 
     def may_probe(self, service: str) -> bool:
         """Return whether it is time to try a service that has no room with one directive."""
@@ -313,6 +346,13 @@ class Traffic:
         found = self._service(service)
         heard = _latest(found.heard_at, found.remote.heard_at)
         return heard is None or heard < since
+
+    def is_unanswered(self, step: Step) -> bool:
+        """Return whether nothing at all was heard from the service since the directive of the
+        current attempt was sent."""
+        attempt = step.attempt(step.attempt_no)
+        sent_at = attempt.sent_at if attempt else None
+        return sent_at is not None and self.is_absent(step.service, sent_at)
 
     def services(self, named: Iterable[str] = ()) -> list[ServiceTraffic]:
         """Return those that were seen and those that are named, by name."""
@@ -364,11 +404,19 @@ class Traffic:
             entry = self._entries.get(key) if key is not None else None
             if key is None or entry is None:
                 continue
-            if state == WORKING and entry.state != WORKING:
+            if state == UNACKNOWLEDGED and entry.state == CLAIMED:
+                entry.sent_at = at
+                self._set(entry, UNACKNOWLEDGED, at)
+            elif state == WORKING and entry.state != WORKING:
                 self._picked_up(entry, at)
                 self._set(entry, WORKING, at)
-            elif state is None:
-                self._end(key, entry, at, has_worked=entry.state != LAPSED)
+            elif state == LAPSED and entry.state == UNACKNOWLEDGED:
+                self._missed(entry, at, absent=self.is_absent(entry.service.name, entry.sent_at))
+                self._set(entry, LAPSED, at)
+            elif state is None and not (entry.state == CLAIMED and at < entry.sent_at):
+                # Else it is about an attempt before the one that was claimed since.
+                has_worked = entry.state in (UNACKNOWLEDGED, WORKING)
+                self._end(key, entry, at, has_worked=has_worked)
 
     def in_doubt(self, limit: int) -> list[str]:
         """Return jobs that should be read again, since nothing was heard of them for long."""
@@ -406,23 +454,27 @@ class Traffic:
             found = self._services[name] = _Service(name, windows.new_window(self._limits))
         return found
 
-    def _room(self, found: _Service, now: datetime) -> int:
+    def _room(self, found: _Service, now: datetime, given_back: int = 0) -> int:
+        if given_back:
+            return self._computed_room(found, now, given_back)
         if found.known_room is None or found.idle_since is not None:
             found.known_room = self._computed_room(found, now)
         return found.known_room
 
-    def _computed_room(self, found: _Service, now: datetime) -> int:
+    def _computed_room(self, found: _Service, now: datetime, given_back: int = 0) -> int:
         idle = found.idle_since
         if idle is not None and now - idle > found.ack_timeout:
             found.window = windows.rested(found.window, self._limits, found.capacity())
             found.shown_capacity, found.idle_since = None, None
-        own = int(found.window.size) - found.unacknowledged
+        own = int(found.window.size) - found.unacknowledged + given_back
         if own <= 0:
             return 0
         capacity = found.capacity()
         if capacity is None:
             return own
-        room = windows.room(found.window, self._signals(found, now))
+        signals = self._signals(found, now)
+        signals = signals._replace(unacknowledged=signals.unacknowledged - given_back)
+        room = windows.room(found.window, signals)
         return min(own, windows.share(room, self.dispatchers, self.rank))
 
     def _signals(self, found: _Service, now: datetime) -> Signals:
@@ -450,19 +502,35 @@ class Traffic:
         found.window = windows.new_window(self._limits)
         self._has_room(found)
 
-    def _moved(self, job_id: str, step: Step, state: StepState, at: datetime, event: Event) -> None:
-        key = (job_id, step.step_id)
+    def _turned(self, key: Key, step: Step, turn: Turn, at: datetime) -> None:
+        """The next attempt waits for its turn, or has it."""
         entry = self._entries.get(key)
-        if state is StepState.AWAITING_ACK:
+        if entry is not None:
+            entry.service.ack_timeout = step.policy.ack_timeout
+        if turn is Turn.GRANTED:
+            return
+        if entry is None:
+            self._tell_others(key, None, at)
+        elif entry.state == LAPSED:
+            self._let_go(key)
+
+    def _moved(self, job: Job, step: Step, state: StepState, at: datetime, event: Event) -> None:
+        key = (job.job_id, step.step_id)
+        entry = self._entries.get(key)
+        if entry is None:
+            self._moved_elsewhere(key, job, step, state, at, event)
+        elif state is StepState.AWAITING_ACK:
             self._place(key, step, UNACKNOWLEDGED, at)
-        elif entry is None:
-            self._tell_others(key, step, state, at)
+        elif isinstance(event, AttemptOpened) and entry.state == CLAIMED:
+            entry.since = at
+            if step.attempt_no > 1:  # of the attempt before it another process may keep account
+                self._tell_others(key, None, at)
         elif state is StepState.IN_PROGRESS:
             if entry.state != WORKING:
                 self._picked_up(entry, at)
             self._set(entry, WORKING, at)
         elif isinstance(event, AckTimedOut):
-            self._missed(entry, event, at)
+            self._missed(entry, at, absent=event.absent)
             if state is StepState.FAILED_RETRY:
                 self._set(entry, LAPSED, at)
             else:
@@ -470,13 +538,32 @@ class Traffic:
         else:
             self._end(key, entry, at, has_worked=isinstance(event, ReplyReceived))
 
+    def _moved_elsewhere(
+        self, key: Key, job: Job, step: Step, state: StepState, at: datetime, event: Event
+    ) -> None:
+        """A directive has moved of which this process keeps no account so far."""
+        is_driven = job.engine is Engine.TEMPORAL
+        if state is StepState.AWAITING_ACK:
+            if is_driven and self.is_shared:
+                self._tell_others(key, UNACKNOWLEDGED, at)
+            else:
+                self._place(key, step, UNACKNOWLEDGED, at)
+        elif state is StepState.IN_PROGRESS and step.turn is not None:
+            self._place(key, step, WORKING, at)  # a late ACK, while the next attempt waits
+        elif state is StepState.IN_PROGRESS:
+            self._tell_others(key, WORKING, at)
+        elif state is StepState.FAILED_RETRY and isinstance(event, AckTimedOut):
+            self._tell_others(key, LAPSED, at)
+        elif state is not StepState.DISPATCHING or not (is_driven or step.attempt_no == 1):
+            self._tell_others(key, None, at)
+
     def _place(self, key: Key, step: Step, state: int, at: datetime) -> None:
         entry = self._entries.get(key)
         if entry is None:
             found = self._service(step.service)
             entry = self._entries[key] = _Entry(found, state, step.route.lane, at, at)
             found.counts[state] += 1
-            found.lanes[entry.lane] += 1
+            found.lanes[entry.lane] += state != WORKING
         entry.sent_at = at
         entry.service.ack_timeout = step.policy.ack_timeout
         self._set(entry, state, at)
@@ -488,8 +575,8 @@ class Traffic:
         if state != entry.state:
             found.counts[entry.state] -= 1
             found.counts[state] += 1
+            found.lanes[entry.lane] += (entry.state == WORKING) - (state == WORKING)
             if state == WORKING:
-                found.lanes[entry.lane] -= 1
                 entry.began_at = at
             entry.state = state
         found.idle_since = found.known_room = None
@@ -522,10 +609,10 @@ class Traffic:
         elif waited > found.ack_timeout * windows.GOOD:
             found.probes = _failed(found.probes)
 
-    def _missed(self, entry: _Entry, event: AckTimedOut, at: datetime) -> None:
+    def _missed(self, entry: _Entry, at: datetime, *, absent: bool) -> None:
         found = entry.service
         found.known_room = None
-        if event.absent:
+        if absent:
             found.is_absent = True
             found.window = windows.absent(self._limits, at)
         else:
@@ -569,12 +656,9 @@ class Traffic:
         if since is not None and now - since > found.ack_timeout * windows.GOOD:
             found.shown_capacity = found.counts[WORKING]
 
-    def _tell_others(self, key: Key, step: Step, state: StepState, at: datetime) -> None:
-        is_first = state is StepState.DISPATCHING and step.attempt_no == 1
-        if is_first or not self.is_shared:
-            return
-        moved = WORKING if state is StepState.IN_PROGRESS else None
-        self.moves.append(Move(digest_of(key), moved, at))
+    def _tell_others(self, key: Key, state: int | None, at: datetime) -> None:
+        if self.is_shared:
+            self.moves.append(Move(digest_of(key), state, at))
 
     def _digest(self, key: Key, entry: _Entry) -> str:
         if entry.digest is None:
@@ -604,12 +688,17 @@ def digest_of(key: Key) -> str:
     return blake2b("/".join(key).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
-def _state_of(step: Step) -> int | None:
+def _state_of(job: Job, step: Step) -> int | None:
     """Return where the directive of a step is, as far as the ledger knows."""
     if step.state is StepState.AWAITING_ACK:
         return UNACKNOWLEDGED
     if step.state is StepState.IN_PROGRESS:
         return WORKING
+    if step.state is StepState.DISPATCHING:  # a workflow publishes it without asking again
+        return CLAIMED if job.engine is Engine.TEMPORAL else None
+    if step.turn is not None:
+        is_granted = step.turn is Turn.GRANTED and wants_attempt(job, step)
+        return CLAIMED if is_granted else None
     attempt = step.attempt(step.attempt_no)
     if step.state is StepState.FAILED_RETRY and attempt is not None:
         return LAPSED if attempt.ended_by is StepTrigger.ACK_TIMEOUT else None

@@ -19,7 +19,9 @@ from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.engine.traffic import Instance, Move, Seen
 from lucius_orchestrator.ports.ledger import REPORT_LIMIT, LedgerError, TrafficReport
 
-_WITH_SERVICES = frozenset({TimerKind.ACK, TimerKind.LEASE, TimerKind.CEILING, TimerKind.RETRY})
+_WITH_SERVICES = frozenset(
+    {TimerKind.ACK, TimerKind.LEASE, TimerKind.CEILING, TimerKind.RETRY, TimerKind.WORKFLOW}
+)
 _ANY_TIME = timedelta(days=365)
 _MOVE_LENGTH = 40
 _MOVES_KEPT = timedelta(seconds=10)

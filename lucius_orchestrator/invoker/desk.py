@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lucius_contract import timeouts
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.states import StepState
-from lucius_orchestrator.domain.aggregate import Aggregate, Engine, JsonObject
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, JsonObject, Turn
 from lucius_orchestrator.domain.events import (
     AckTimedOut,
     AttemptOpened,
@@ -24,14 +24,19 @@ from lucius_orchestrator.domain.events import (
     SlaExceeded,
     TimerOfAttempt,
 )
-from lucius_orchestrator.domain.workflow import Next, TimerName, result_of, what_next
+from lucius_orchestrator.domain.workflow import (
+    Next,
+    TimerName,
+    result_of,
+    wants_attempt,
+    what_next,
+)
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.outbox.publishing import DirectivePublisher
 from lucius_orchestrator.ports.invoker import AttemptName, InvokerRefused, Reported
 from lucius_orchestrator.ports.ledger import Claim
 
 _OF_ATTEMPT: Mapping[TimerName, type[TimerOfAttempt]] = {
-    TimerName.ACK_TIMEOUT: AckTimedOut,
     TimerName.LEASE_EXPIRED: LeaseExpired,
     TimerName.ATTEMPT_TIMEOUT: CeilingReached,
     TimerName.RETRY_DUE: RetryDue,
@@ -90,11 +95,20 @@ class InvokerDesk:
         self._lets_time_pass_at = engine.world.clock() + self._settings.recovery_grace
 
     async def open_attempt(self, attempt: AttemptName, lease_expires_at: datetime) -> Opened:
-        event = AttemptOpened(*_identity(attempt), lease_expires_at, attempt.tenant_id)
-        aggregate = await self._decided(attempt.job_id, event)
-        step = aggregate.step(attempt.step_id)
-        assert step is not None, "else it was refused"
-        is_open = (step.attempt_no, step.lease_id) == (attempt.attempt_no, attempt.lease_id)
+        """One that the service has no room for is not opened; its workflow is sent a signal when
+        it is its turn."""
+        admitted = self._admits(await self._known(attempt.job_id), attempt)
+        identity, tenant_id = _identity(attempt), attempt.tenant_id
+        event = AttemptOpened(*identity, lease_expires_at, tenant_id, admitted)
+        is_open = False
+        try:
+            aggregate = await self._decided(attempt.job_id, event)
+            step = aggregate.step(attempt.step_id)
+            assert step is not None, "else it was refused"
+            is_open = (step.step_id, step.attempt_no, step.lease_id) == identity
+        finally:
+            if admitted and not is_open:
+                self._engine.traffic.unpublished(attempt.job_id, attempt.step_id)
         result = result_of(step, attempt.attempt_no) if is_open else None
         return Opened(is_open, result, what_next(aggregate))
 
@@ -120,7 +134,9 @@ class InvokerDesk:
         if name in _WAIT_FOR_REPLIES and now < self._lets_time_pass_at:
             return Reported(what_next(aggregate), self._lets_time_pass_at)
         awaited_publish = _awaits_publish(aggregate, attempt)
-        aggregate = await self._decided(attempt.job_id, _timer(attempt, name, deadline))
+        absent = self._engine.traffic.is_unanswered(aggregate.active)
+        event = _timer(attempt, name, deadline, absent=absent)
+        aggregate = await self._decided(attempt.job_id, event)
         if awaited_publish and not _awaits_publish(aggregate, attempt):
             await self._end_unpublished(attempt)
         return Reported(what_next(aggregate), None)
@@ -128,6 +144,27 @@ class InvokerDesk:
     async def command(self, job_id: str, verb: str, by: str | None) -> Next:
         await self._driven(job_id)
         return what_next(await self._decided(job_id, COMMANDS[verb](by)))
+
+    async def _known(self, job_id: str) -> Aggregate:
+        """The job, perhaps as it was a moment ago. Costs nothing that deciding would not cost."""
+        stored = self._engine.recall(job_id)
+        if stored is None:
+            stored = await self._engine.read(job_id)
+            self._engine.remember(stored)
+        return stored.aggregate
+
+    def _admits(self, aggregate: Aggregate, attempt: AttemptName) -> bool:
+        """Whether the attempt need not wait for its turn. It counts at once: others ask while it is
+        committed."""
+        job, step, traffic = aggregate.job, aggregate.active, self._engine.traffic
+        is_next = (step.step_id, step.attempt_no + 1) == (attempt.step_id, attempt.attempt_no)
+        if not is_next or not wants_attempt(job, step) or step.turn is Turn.GRANTED:
+            return False  # who has granted the turn has counted it
+        if not traffic.admits(job.job_id, step.step_id, step.service):
+            traffic.set_backlog(step.service, waits=True)
+            return False
+        traffic.claimed(job.job_id, step.step_id, step.service, step.route.lane)
+        return True
 
     async def _publish(self, attempt: AttemptName) -> bool:
         claim = await self._take(attempt)
@@ -167,9 +204,12 @@ def _identity(attempt: AttemptName) -> tuple[str, int, str]:
     return attempt.step_id, attempt.attempt_no, attempt.lease_id
 
 
-def _timer(attempt: AttemptName, name: TimerName, deadline: datetime) -> Event:
+def _timer(attempt: AttemptName, name: TimerName, deadline: datetime, *, absent: bool) -> Event:
+    """`absent`: the service was not heard since the directive was sent."""
     if name is TimerName.SLA_EXCEEDED:
         return SlaExceeded(deadline)
+    if name is TimerName.ACK_TIMEOUT:
+        return AckTimedOut(*_identity(attempt), deadline, absent=absent)
     return _OF_ATTEMPT[name](*_identity(attempt), deadline)
 
 

@@ -1,4 +1,8 @@
-"""Publishes directives that were committed, as many as their services are about to pick up."""
+"""Publishes directives that were committed, as many as their services are about to pick up.
+
+Attempts of jobs that Temporal drives wait in the same queues, as TURN rows: these are granted, and
+the workflow has the directive published.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,7 +12,12 @@ from datetime import timedelta
 from math import inf
 
 from lucius_bus.port import Bus
+from lucius_contract.errors import ContractError
+from lucius_contract.states import JobState
+from lucius_orchestrator.domain.aggregate import Turn
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow
+from lucius_orchestrator.domain.events import TurnGranted
+from lucius_orchestrator.domain.workflow import wants_attempt
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.outbox.claiming import ClaimLoop, ClaimSettings
 from lucius_orchestrator.outbox.lobby import Lobby
@@ -146,14 +155,52 @@ class Dispatcher(ClaimLoop):
     def _count(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
             row = row_of(claim)
-            self._traffic.claimed(claim.job_id, row.step_id, row.service, row.body["lane"])
+            is_turn = claim.kind is OutboxKind.TURN
+            count = self._traffic.turn_claimed if is_turn else self._traffic.claimed
+            count(claim.job_id, row.step_id, row.service, row.body["lane"])
 
     async def _publish(self, claims: Sequence[Claim]) -> None:
+        directives = [claim for claim in claims if claim.kind is not OutboxKind.TURN]
+        turns = [claim for claim in claims if claim.kind is OutboxKind.TURN]
+        await asyncio.gather(self._send(directives), *map(self._guarded_grant, turns))
+
+    async def _send(self, claims: Sequence[Claim]) -> None:
+        if not claims:
+            return
         try:
             await self._publisher.deliver(claims)
         finally:
             for claim in claims:
                 self._traffic.unpublished(claim.job_id, row_of(claim).step_id)
+
+    async def _guarded_grant(self, claim: Claim) -> None:
+        """What is not settled is claimed again when its lease is over."""
+        is_granted = False
+        try:
+            is_granted = await self._grant(claim)
+        except (LedgerError, ContractError) as error:
+            self._engine.telemetry.dispatch_failed(row_of(claim).topic, 1, error)
+        finally:
+            if not is_granted:
+                self._traffic.unpublished(claim.job_id, row_of(claim).step_id)
+
+    async def _grant(self, claim: Claim) -> bool:
+        """Return whether the workflow opens the attempt now. A job that is paused keeps its place
+        in the queue: else all that were paused would begin at once when they are resumed."""
+        row, engine = row_of(claim), self._engine
+        stored = claim.stored or await engine.ledger.load(claim.job_id)
+        if stored is None:
+            await engine.ledger.discard([claim])
+            return False
+        engine.remember(stored)
+        if stored.aggregate.job.state is JobState.PAUSED:
+            await engine.ledger.postpone([claim], "the job is paused")
+            return False
+        event = TurnGranted(row.step_id, row.attempt_no)
+        _, stored = await engine.apply(claim.job_id, event, claim)
+        job, step = stored.aggregate.job, stored.aggregate.active
+        is_next = (step.step_id, step.attempt_no + 1) == (row.step_id, row.attempt_no)
+        return is_next and step.turn is Turn.GRANTED and wants_attempt(job, step)
 
 
 def _directive(row: OutboxRow) -> DirectiveRow:

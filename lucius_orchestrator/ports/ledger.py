@@ -381,7 +381,8 @@ class Ledger(Protocol):
     async def claim_in_turn(
         self, turns: Turns, lease: timedelta, lanes: Collection[int] = ALL_LANES
     ) -> list[Claim]:
-        """Claim DIRECTIVE rows that are due, for the lease, as `turns` allots them to queues.
+        """Claim DIRECTIVE and TURN rows that are due, for the lease, as `turns` allots them to
+        queues, in which both kinds stand together.
 
         Rows whose claim has lapsed are claimed first, whatever the room: their directives may be
         out already. Then every service with PENDING directives is asked for its `room`; where
@@ -401,7 +402,7 @@ class Ledger(Protocol):
         """Until the answer is called, claim rows of this kind that come with commits of this ledger
         object at once for the adopter, if it wants them. There is one adopter for a kind. A
         shortcut, which a ledger may leave out: `claim` finds every row that nobody was given. An
-        INVOCATION is never claimed in these ways."""
+        INVOCATION is never claimed in these ways, and a TURN only in turn."""
 
     async def release(self, claims: Sequence[Claim]) -> None:
         """Nobody tried to publish them: due at once. Claims that were lost are passed over."""
@@ -420,11 +421,11 @@ class Ledger(Protocol):
         """The counters that the limits look at."""
 
     async def backlog(self) -> dict[int, int]:
-        """How many directives of each lane are not published yet, INVOCATIONs among them; lanes
-        without any are left out."""
+        """How many directives of each lane are not published yet, INVOCATIONs and TURNs among
+        them; lanes without any are left out."""
 
     async def backlogs(self) -> list[Backlog]:
-        """Return the DIRECTIVE rows that are not published yet, by service and lane. Costs
+        """Return the DIRECTIVE and TURN rows that are PENDING, by service and lane. Costs
         O(backlog): for gauges, not for decisions on one job."""
 
     async def publish_report(self, report: TrafficReport) -> None:

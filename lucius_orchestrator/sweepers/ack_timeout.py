@@ -18,7 +18,4 @@ class AckTimeout(TimerSweeper):
         timer, step = super()._passed(stored), stored.aggregate.active
         if not isinstance(timer, AckTimedOut):
             return timer
-        attempt = step.attempt(step.attempt_no)
-        sent_at = attempt.sent_at if attempt else None
-        absent = sent_at is not None and self.engine.traffic.is_absent(step.service, sent_at)
-        return replace(timer, absent=absent)
+        return replace(timer, absent=self.engine.traffic.is_unanswered(step))

@@ -10,13 +10,15 @@ from datetime import timedelta
 
 from lucius_contract.states import TERMINAL_JOB_STATES
 from lucius_contract.timeouts import RECOVERY_GRACE
-from lucius_orchestrator.domain.aggregate import Engine, Job
+from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Job, Turn
 from lucius_orchestrator.domain.events import SlaExceeded, WorkflowLost
 from lucius_orchestrator.domain.timers import Due, TimerKind, next_due
 from lucius_orchestrator.engine.engine import LedgerEngine
 from lucius_orchestrator.ports.ledger import Stored
 from lucius_orchestrator.ports.workflows import Workflows
 from lucius_orchestrator.sweepers.sweeper import Sweeper, SweepSettings
+
+_LONGEST_PAUSE = timedelta(hours=1)
 
 
 class WorkflowWatch(Sweeper):
@@ -41,12 +43,20 @@ class WorkflowWatch(Sweeper):
             return False
         status = await self._workflows.status(job_id)
         if status.is_running:
-            later = self.engine.world.clock() + RECOVERY_GRACE
+            later = self.engine.world.clock() + self._pause(stored.aggregate)
             await self.engine.reschedule(stored, Due(later, TimerKind.WORKFLOW))
             return False
         event = self._event(stored.aggregate.job, status.name)
         decision, _ = await self.engine.apply(job_id, event)
         return decision.writes
+
+    def _pause(self, aggregate: Aggregate) -> timedelta:
+        """A job may wait long for its turn, and with it thousands of others."""
+        step = aggregate.active
+        if step.turn is not Turn.WAITING:
+            return RECOVERY_GRACE
+        waited = self.engine.world.clock() - step.updated_at
+        return min(max(2 * waited, RECOVERY_GRACE), _LONGEST_PAUSE)
 
     def _is_late(self, stored: Stored) -> bool:
         job, due = stored.aggregate.job, next_due(stored.aggregate)

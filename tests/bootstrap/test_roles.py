@@ -77,3 +77,10 @@ def test_who_does_what_for_jobs_that_temporal_drives(
     assert {role for role in ServeRole if role.invokes(settings)} == invokes
     assert {role for role in ServeRole if role.works(settings)} == works
     assert {role for role in ServeRole if role.uses_temporal(settings)} == starts | invokes | works
+
+
+@pytest.mark.parametrize("environ", [{}, ENABLED])
+def test_turns_are_granted_wherever_attempts_are_opened(environ: dict[str, str]) -> None:
+    settings = load_settings(environ)
+    dispatching = {role for role in ServeRole if role.runs_dispatcher(settings)}
+    assert dispatching == {ServeRole.ALL, ServeRole.RECONCILER, ServeRole.INVOKER}

@@ -124,7 +124,14 @@ OF_ARTIFACTS = {"Collections", "Dispatcher"}
         (
             ServeRole.INVOKER,
             {},
-            {"ReplyConsumer", "SweeperRunner", "WorkflowSignals", "TopologyKeeper", *OF_ARTIFACTS},
+            {
+                "ReplyConsumer",
+                "SweeperRunner",
+                "After",
+                "WorkflowSignals",
+                "TopologyKeeper",
+                *OF_ARTIFACTS,
+            },
         ),
         (
             ServeRole.ALL,

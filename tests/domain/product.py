@@ -68,6 +68,12 @@ SITUATIONS: dict[str, Situation] = {
 BETWEEN_ATTEMPTS: dict[str, Situation] = {
     "first step to be opened, resumed": lambda e: _new(e).submitted().pause().resume(),
     "second step to be opened": lambda e: _working(e).result(),
+    "first step waits for its turn": lambda e: _new(e).submitted().queued(),
+    "first step has its turn": lambda e: _new(e).submitted().queued().turn_granted(),
+    "retry waits for its turn": lambda e: _working(e).result(RETRY).queued(),
+    "late retry waits for its turn": lambda e: _begun(e).sent().ack_timeout().queued(),
+    "paused, waits for its turn": lambda e: _new(e).submitted().queued().pause(),
+    "paused, has its turn": lambda e: _new(e).submitted().queued().pause().turn_granted(),
 }
 """Only a job that waits for its workflow can be in these."""
 
@@ -104,6 +110,8 @@ OF_WORKFLOWS: dict[str, Happening] = {
     ),
     "attempt opened, other lease": lambda s: s.opened(attempt_no=s.active.attempt_no),
     "attempt opened, one left out": lambda s: s.opened(attempt_no=s.active.attempt_no + 2),
+    "attempt opened, no room": lambda s: s.queued(),
+    "turn granted": lambda s: s.turn_granted(),
     "SLA exceeded, by a sweeper": lambda s: s.sla_exceeded("job_sla"),
     "workflow lost": lambda s: s.workflow_lost(),
 }

@@ -42,6 +42,7 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
     SlaExceeded,
     Submitted,
+    TurnGranted,
     WorkflowLost,
 )
 from lucius_orchestrator.domain.workflow import Next, what_next
@@ -100,6 +101,7 @@ class Scenario:
     decisions: list[Decision] = field(default_factory=list)
     rows: dict[str, OutboxState] = field(default_factory=dict)
     directives: list[DirectiveRow] = field(default_factory=list)
+    turns: list[DirectiveRow] = field(default_factory=list)
 
     @classmethod
     def driven(cls, steps: int = 3, policy: StepPolicy | None = None, **plan: Any) -> "Scenario":
@@ -145,7 +147,8 @@ class Scenario:
         assert row.outbox_id not in self.rows, "a second row of one name"
         self.rows[row.outbox_id] = OutboxState.PENDING
         if isinstance(row, DirectiveRow):
-            self.directives.append(row)
+            is_turn = row.kind is OutboxKind.TURN
+            (self.turns if is_turn else self.directives).append(row)
 
     def submitted(self) -> "Scenario":
         return self.happens(Submitted())
@@ -171,6 +174,19 @@ class Scenario:
         """Open the next attempt, once it is due."""
         self.now = max(self.now, self.active.next_attempt_at or self.now)
         return self.happens(self.opening(**changes))
+
+    def queued(self) -> "Scenario":
+        """Ask for the next attempt while its service has no room."""
+        return self.opened(admitted=False)
+
+    def turn_granted(self) -> "Scenario":
+        """Grant the turn that was asked for last; where none was, one of the next attempt."""
+        step = self.active
+        waiting = self.turns[-1] if self.turns else None
+        asked = (step.step_id, step.attempt_no + 1)
+        return self.happens(
+            TurnGranted(*((waiting.step_id, waiting.attempt_no) if waiting else asked))
+        )
 
     def workflow_lost(self) -> "Scenario":
         return self.happens(WorkflowLost("TERMINATED", "lost_workflows"))

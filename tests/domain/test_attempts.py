@@ -7,12 +7,13 @@ import pytest
 from lucius_contract.audit import EventType
 from lucius_contract.errors import ErrorCode
 from lucius_contract.messages import Directive, Outcome
-from lucius_contract.states import JobState, StepState
+from lucius_contract.states import JobState, OutboxState, StepState
+from lucius_orchestrator.domain.aggregate import Turn
 from lucius_orchestrator.domain.decision import NOTHING, OutboxKind
 from lucius_orchestrator.domain.draft import RECORDED_SINGLY
-from lucius_orchestrator.domain.events import RetryDue
+from lucius_orchestrator.domain.events import RetryDue, TurnGranted
 from lucius_orchestrator.domain.workflow import result_of
-from tests.domain.scenario import ARTIFACT, Scenario
+from tests.domain.scenario import ARTIFACT, TENANT, Scenario
 
 RETRY = Outcome.FAILED_RETRY
 SECOND = timedelta(seconds=1)
@@ -196,6 +197,99 @@ class TestWhatIsNotAskedFor:
     def test_a_job_that_no_workflow_drives_is_refused(self) -> None:
         job = Scenario.new().submitted().opened()
         assert refused(job) == ErrorCode.JOB_NOT_FOUND
+
+
+class TestAnAttemptThatIsNotAdmitted:
+    def test_it_opens_nothing_and_takes_its_place_in_the_queue(self) -> None:
+        job = Scenario.driven().submitted().queued()
+        assert job.states == (JobState.QUEUED, StepState.PENDING)
+        assert (job.active.attempt_no, job.active.turn) == (0, Turn.WAITING)
+        (row,) = job.last.outbox
+        assert row is job.turns[0]
+        assert (row.kind, row.outbox_id) == (OutboxKind.TURN, "job_1.step_01.1.turn")
+        assert row.service == "ocr"
+        assert row.body["tenant_id"] == TENANT
+        assert (row.body["mode"], row.body["lane"]) == ("DEFAULT", job.active.route.lane)
+        assert row.lease_id == row.body["lease_id"] == ""
+
+    def test_its_workflow_waits_for_a_signal_or_the_sla(self) -> None:
+        job = Scenario.driven().submitted().queued()
+        assert job.next["action"] == "WAIT"
+        assert [timer["event"] for timer in job.next["timers"]] == ["SLA_EXCEEDED"]
+        assert job.told() == []
+
+    def test_asked_for_again_it_waits_in_the_same_place(self) -> None:
+        job = Scenario.driven().submitted().queued()
+        assert job.queued().last is NOTHING
+
+    def test_room_that_is_found_in_another_way_opens_it(self) -> None:
+        job = Scenario.driven().submitted().queued().opened()
+        assert (job.active.state, job.active.turn) == (StepState.DISPATCHING, None)
+        job.turn_granted()
+        assert job.rows["job_1.step_01.1.turn"] is OutboxState.SUPERSEDED
+        assert (job.active.state, job.active.turn) == (StepState.DISPATCHING, None)
+
+    def test_a_turn_that_is_granted_is_told_and_opens_it_without_room(self) -> None:
+        job = Scenario.driven().submitted().queued().turn_granted()
+        assert job.active.turn is Turn.GRANTED
+        assert job.rows["job_1.step_01.1.turn"] is OutboxState.SENT
+        (signal,) = job.told()
+        assert signal.body["signal"] == "job_moved"
+        assert signal.body["next"] == job.next
+        assert (job.next["action"], job.next["attempt_no"]) == ("OPEN", 1)
+        step = job.queued().active
+        assert (step.state, step.turn) == (StepState.DISPATCHING, None)
+
+    def test_each_attempt_has_a_turn_of_its_own(self) -> None:
+        job = Scenario.driven().submitted().queued().turn_granted().opened()
+        job.sent().ack_timeout().queued()
+        assert [row.attempt_no for row in job.turns] == [1, 2]
+        assert job.next["action"] == "WAIT"
+        assert job.turn_granted().next["action"] == "OPEN"
+
+    def test_a_turn_of_another_attempt_is_not_its_own(self) -> None:
+        job = Scenario.driven().submitted().queued()
+        for step_id, attempt_no in (("step_01", 2), ("step_02", 1)):
+            job.happens(TurnGranted(step_id, attempt_no))
+            assert job.active.turn is Turn.WAITING
+            assert job.told() == []
+
+    def test_a_turn_that_is_granted_twice_is_told_once(self) -> None:
+        job = Scenario.driven().submitted().queued().turn_granted().turn_granted()
+        assert job.active.turn is Turn.GRANTED
+        assert job.told() == []
+        assert job.rows["job_1.step_01.1.turn"] is OutboxState.SENT
+
+    def test_a_paused_job_keeps_its_place_and_its_turn(self) -> None:
+        job = Scenario.driven().submitted().queued().pause()
+        assert job.resume().next["action"] == "WAIT"
+        job.pause().turn_granted()
+        assert job.told() == []
+        assert (job.next["action"], job.active.turn) == ("WAIT", Turn.GRANTED)
+        assert job.resume().next["action"] == "OPEN"
+
+    @pytest.mark.parametrize("end", ["cancel", "sla_exceeded"])
+    def test_the_turn_of_a_job_that_has_ended_moves_nothing(self, end: str) -> None:
+        job = Scenario.driven().submitted().queued()
+        getattr(job, end)()
+        states = job.states
+        job.turn_granted()
+        assert job.rows["job_1.step_01.1.turn"] is OutboxState.SUPERSEDED
+        assert (job.states, job.active.turn, job.told()) == (states, None, [])
+
+    def test_a_late_reply_leaves_the_next_attempt_its_turn(self) -> None:
+        job = Scenario.driven().begun().sent().ack_timeout().queued().acked()
+        assert (job.active.state, job.active.turn) == (StepState.IN_PROGRESS, Turn.WAITING)
+        assert job.turn_granted().told() == []
+        job.result(RETRY).queued()
+        assert (job.active.state, job.active.attempt_no) == (StepState.DISPATCHING, 2)
+
+    def test_a_job_that_is_cancelled_while_it_works_needs_no_turn(self) -> None:
+        job = Scenario.driven().begun().sent().ack_timeout().queued().acked().cancel()
+        job.turn_granted()
+        assert job.rows["job_1.step_01.2.turn"] is OutboxState.SUPERSEDED
+        assert job.active.turn is Turn.WAITING
+        assert job.result().active.turn is None
 
 
 class TestTheNextStep:

@@ -27,7 +27,7 @@ from lucius_contract.states import (
 )
 from lucius_orchestrator.domain.aggregate import Aggregate, Engine, StepPolicy
 from lucius_orchestrator.domain.decide import decide
-from lucius_orchestrator.domain.decision import DirectiveRow, apply
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, apply
 from lucius_orchestrator.domain.draft import Fresh
 from lucius_orchestrator.domain.events import (
     AckReceived,
@@ -102,7 +102,7 @@ class CarelessWorld(RuleBasedStateMachine):
         self.history.append((event, self.job.now))
         self.recorded += len(self.job.last.events)
         for row in self.job.last.outbox:
-            if isinstance(row, DirectiveRow):
+            if isinstance(row, DirectiveRow) and row.kind is not OutboxKind.TURN:
                 self.identities.append((row.step_id, row.attempt_no, row.lease_id))
         # The SLA ends every job; its rule is its own, so that it does not end most of them early.
         self.timers += [t for t in armed(self.job.aggregate) if not isinstance(t, SlaExceeded)]

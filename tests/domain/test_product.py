@@ -45,6 +45,7 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
     SlaExceeded,
     Submitted,
+    TurnGranted,
     WorkflowLost,
 )
 from tests.domain.product import (
@@ -156,6 +157,8 @@ def events_for(aggregate: Aggregate) -> list[Event]:
     return [
         Submitted(),
         AttemptOpened(*next_attempt, past + timedelta(days=1), TENANT),
+        AttemptOpened(*next_attempt, past + timedelta(days=1), TENANT, admitted=False),
+        TurnGranted(*next_attempt[:2]),
         WorkflowLost("TERMINATED"),
         OutboxSent(*identity),
         OutboxFailed(*identity),

@@ -5,6 +5,7 @@ its calls are made twice or much later, their answers are lost or overtaken, it 
 late, twice and in any order, and it is ended and started again.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypothesis import settings
@@ -14,8 +15,8 @@ from hypothesis.stateful import precondition, rule
 from lucius_contract.errors import ErrorCode
 from lucius_contract.states import TERMINAL_JOB_STATES, JobState, StepState
 from lucius_contract.timeouts import MAX_CLOCK_SKEW
-from lucius_orchestrator.domain.aggregate import Engine
-from lucius_orchestrator.domain.decision import OutboxKind, WorkflowRow
+from lucius_orchestrator.domain.aggregate import Engine, Turn
+from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, WorkflowRow
 from lucius_orchestrator.domain.events import (
     AckTimedOut,
     AttemptOpened,
@@ -30,6 +31,7 @@ from lucius_orchestrator.domain.events import (
     PublishDelayed,
     SlaExceeded,
     Submitted,
+    TurnGranted,
     WorkflowLost,
 )
 from lucius_orchestrator.domain.timers import TimerKind, next_due
@@ -120,6 +122,9 @@ class CarelessWorkflows(CarelessWorld):
         self.meanings: dict[tuple[int, str | None], Next] = {}
         self.heartbeats_told: set[int] = set()
         self.asked = 0
+        self.turns: list[TurnGranted] = []
+        self.granted: list[TurnGranted] = []
+        self.is_full = False
         self.happens(Submitted())
 
     def happens(self, event: Event, after: timedelta = timedelta(seconds=1)) -> None:
@@ -131,6 +136,8 @@ class CarelessWorkflows(CarelessWorld):
             isinstance(event, SlaExceeded) and event.by is None
         )
         for row in self.job.last.outbox:
+            if isinstance(row, DirectiveRow) and row.kind is OutboxKind.TURN:
+                self.turns.append(TurnGranted(row.step_id, row.attempt_no))
             if isinstance(row, WorkflowRow):
                 self.is_sent(row, event, told_before)
                 assert by_workflow == (row.kind is OutboxKind.START)
@@ -139,10 +146,24 @@ class CarelessWorkflows(CarelessWorld):
         self.what_was_said_is_what_is_stored()
         self.what_was_said_is_known_by_its_place()
         self.the_watch_is_set()
+        self.who_waits_for_a_turn_is_in_the_queue(event)
+
+    def who_waits_for_a_turn_is_in_the_queue(self, event: Event) -> None:
+        """Else nothing but its SLA would move the job."""
+        job, step = self.job.aggregate.job, self.job.active
+        if job.state in TERMINAL_JOB_STATES:
+            assert step.turn is None
+        elif step.turn is Turn.WAITING and job.state is not JobState.CANCELLING:
+            assert TurnGranted(step.step_id, step.attempt_no + 1) in [
+                turn for turn in self.turns if turn is not event
+            ]
 
     def judged(self) -> str:
         refusal = self.job.last.refusal
-        return refusal.code if refusal else "opened" if self.job.last.outbox else "nothing"
+        if refusal:
+            return refusal.code
+        kinds = [row.kind for row in self.job.last.outbox]
+        return {(): "nothing", ("INVOCATION",): "opened", ("TURN",): "waits"}[tuple(kinds)]
 
     def opening_means(self, event: AttemptOpened, told: Next, made: set[Identity]) -> str:
         """Found from what the workflow was told, and not from the rows."""
@@ -154,10 +175,17 @@ class CarelessWorkflows(CarelessWorld):
             same = asked in made and event.attempt_no == latest
             return "nothing" if same else ErrorCode.STALE_ATTEMPT
         at = datetime.fromisoformat(told["at"]) if told["at"] else self.job.now
-        wanted = told["action"] == Action.OPEN and told["stepId"] == event.step_id
+        waits = self.before.active.turn is Turn.WAITING and told["state"] != JobState.PAUSED
+        wants = waits and self.before.active.state in (StepState.PENDING, StepState.FAILED_RETRY)
+        wanted = (wants or told["action"] == Action.OPEN) and told["stepId"] == event.step_id
+        at = max(at, self.before.active.next_attempt_at or at)
         if not wanted or not at <= self.job.now < event.lease_expires_at:
             return "nothing"
-        return "opened" if event.attempt_no == told["attempt_no"] else ErrorCode.STATE_CONFLICT
+        if event.attempt_no != self.before.active.attempt_no + 1:
+            return ErrorCode.STATE_CONFLICT
+        if event.admitted or TurnGranted(event.step_id, event.attempt_no) in self.granted:
+            return "opened"
+        return "nothing" if waits else "waits"
 
     def is_sent(self, row: WorkflowRow, event: Event, told_before: Next) -> None:
         told: Next = row.body["next"]
@@ -273,7 +301,7 @@ class CarelessWorkflows(CarelessWorld):
             return
         until = self.workflow.waits_until() if patient else None
         after = max((until or self.job.now) - self.job.now, timedelta())
-        call = self.workflow.does(self.job.now + after, self.entropy())
+        call = self.call_of_the_workflow(after)
         if isinstance(call, OutboxSent) and delayed:
             self.happens(PublishDelayed(call.step_id, call.attempt_no, call.lease_id))
         if isinstance(call, OutboxSent) and refused == 0:
@@ -285,6 +313,13 @@ class CarelessWorkflows(CarelessWorld):
             self.workflow.learns(self.job.next)
         elif fate == "overtaken":
             self.answers.append(self.job.next)
+
+    def call_of_the_workflow(self, after: timedelta) -> Event:
+        assert self.workflow is not None
+        call = self.workflow.does(self.job.now + after, self.entropy())
+        if isinstance(call, AttemptOpened):
+            return replace(call, admitted=not self.is_full)
+        return call
 
     @precondition(lambda self: self.calls)
     @rule(data=st.data())
@@ -299,6 +334,26 @@ class CarelessWorkflows(CarelessWorld):
         lease_id = lease_id if own else f"{self.entropy():032x}"
         ends = self.job.now + timedelta(minutes=left)
         self.happens(AttemptOpened(step_id, attempt_no + ahead, lease_id, ends, TENANT))
+
+    @rule(full=st.booleans())
+    def the_service_is_full_or_not(self, full: bool) -> None:
+        self.is_full = full
+
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data(), again=st.integers(0, 3))
+    def grant_a_turn(self, data: st.DataObject, again: int) -> None:
+        """A dispatcher that was stalled grants one for the second time."""
+        turn = data.draw(st.sampled_from(self.turns))
+        if again:
+            self.turns.remove(turn)
+        self.grant(turn)
+
+    def grant(self, turn: TurnGranted) -> None:
+        step, state = self.job.active, self.job.aggregate.job.state
+        is_next = (step.step_id, step.attempt_no + 1) == (turn.step_id, turn.attempt_no)
+        if is_next and state not in (*TERMINAL_JOB_STATES, JobState.CANCELLING):
+            self.granted.append(turn)
+        self.happens(turn)
 
     @rule()
     def end_the_workflow(self) -> None:
@@ -330,6 +385,8 @@ class CarelessWorkflows(CarelessWorld):
         job_state, step_state = self.job.states
         if self.workflow is None:
             self.notice_that_it_is_lost()
+        elif self.turns:
+            self.grant(self.turns.pop())
         elif job_state is JobState.PAUSED or step_state in WITH_A_SERVICE:
             self.happens(super().what_should_come_next())
         else:
@@ -349,7 +406,7 @@ class CarelessWorkflows(CarelessWorld):
         assert self.workflow is not None
         until = self.workflow.waits_until() or self.job.now
         after = max(until - self.job.now, timedelta())
-        call = self.workflow.does(self.job.now + after, self.entropy())
+        call = self.call_of_the_workflow(after)
         assert not isinstance(call, SlaExceeded) or self.job.now >= call.deadline
         self.happens(call, after)
         self.workflow.learns(self.job.next)

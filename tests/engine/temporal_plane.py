@@ -145,10 +145,10 @@ async def _nothing() -> list[Any]:
 
 @asynccontextmanager
 async def temporal_plane(
-    backend: Backend, bus: MemoryBus, server: str
+    backend: Backend, bus: MemoryBus, server: str, limits: Limits = WIDE
 ) -> AsyncIterator[TemporalPlane]:
     """On a task queue of its own."""
-    plane = TemporalPlane.new(backend, bus)
+    plane = TemporalPlane.new(backend, bus, limits)
     assert isinstance(plane, TemporalPlane)
     queue = unique("plane")
     async with AsyncExitStack() as opened:

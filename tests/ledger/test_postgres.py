@@ -41,7 +41,7 @@ from tests.names import unique
 from tests.postgres import postgres_server
 from tests.runner.deadlines import DEADLINE
 
-INVOCATIONS = {"namespace": "lucius.invocation", "topic": "t", "invocations": ["a", "b"]}
+NAMED = {"namespaces": ["lucius.invocation"], "topic": "t", "names": ["a", "b"]}
 NUL = "a\0b\x1a0c\x1a1\x1a"
 JOBS, SLOTS = "lucius_ledger_jobs", "lucius_ledger_in_flight"
 TABLES = {
@@ -220,7 +220,7 @@ async def test_an_entry_that_is_being_removed_can_be_used_again(
     job = await (await world.create(entry="key:a")).succeeds()
     remover = await database.connect()
     await remover.execute("BEGIN")
-    values = {"job_id": job.job_id, "version": job.stored.version, **INVOCATIONS}
+    values = {"job_id": job.job_id, "version": job.stored.version, **NAMED}
     await remover.execute(sql.REMOVE, values)
     again = world.submission(entry="key:a")
     async with waiting(database, remover, world.submit(again)) as answer:
@@ -368,7 +368,7 @@ async def test_processes_that_start_together_migrate_once(database: Database) ->
     ledgers = await together(*(database.ledger() for _ in range(5)))
     for ledger in ledgers:
         await ledger.check()
-    assert await database.execute("SELECT version FROM lucius_ledger_schema") == [(1,), (2,)]
+    assert await database.execute("SELECT version FROM lucius_ledger_schema") == [(1,), (2,), (3,)]
 
 
 async def test_a_server_that_is_not_there_is_unavailable(tmp_path: Any) -> None:
@@ -628,7 +628,7 @@ def _statements(job_id: str) -> list[tuple[str, Any]]:
         (sql.DUE, {"kinds": ["ACK", "SLA"], "before": START, "limit": 10}),
         (sql.UNSETTLED, [["PAUSING"], 10]),
         (sql.ENDED, [START, 10]),
-        (sql.REMOVE, {"job_id": job_id, "version": 1, **INVOCATIONS}),
+        (sql.REMOVE, {"job_id": job_id, "version": 1, **NAMED}),
         *((sql.jobs_page(tenant, True), page) for tenant in (True, False)),
         *((sql.jobs_page(tenant, False), page) for tenant in (True, False)),
     ]

@@ -49,7 +49,8 @@ async def upgrade(backend: Backend, execute: Execute) -> None:
     """Make the tables those of the release before, then open them again."""
     await execute(OF_OLD_RELEASE)
     await execute("DROP TABLE lucius_ledger_reports")
-    await execute("DELETE FROM lucius_ledger_schema WHERE version = 2")
+    await execute("ALTER TABLE lucius_ledger_steps DROP COLUMN turn")
+    await execute("DELETE FROM lucius_ledger_schema WHERE version >= 2")
     await backend.reopen()
 
 

@@ -25,6 +25,7 @@ from lucius_orchestrator.domain.aggregate import (
     Job,
     Step,
     StepPolicy,
+    Turn,
 )
 from lucius_orchestrator.domain.decision import AuditEvent, JobChanges, StepChanges
 
@@ -159,6 +160,8 @@ def step_of(plan: Mapping[str, Any], columns: Mapping[str, Any]) -> Step:
     """`columns` hold JSON as text and times as datetimes."""
     decoded = dict(columns)
     decoded["state"] = StepState(columns["state"])
+    turn = columns.get("turn")
+    decoded["turn"] = None if turn is None else Turn(turn)
     decoded["attempts"] = decode_attempts(columns["attempts"], plan["route"])
     decoded["artifacts"] = tuple(pydantic_core.from_json(columns["artifacts"]))
     for name in ("result_ref", "progress"):

@@ -14,17 +14,25 @@ from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger.codec import to_json
 from lucius_orchestrator.domain.aggregate import Aggregate, Attempt, Engine, ReplyVia
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow, WorkflowRow
-from lucius_orchestrator.domain.directive import outbox_id
+from lucius_orchestrator.domain.directive import outbox_id, turn_id
 from lucius_orchestrator.ports.ledger import Backlog, DirectiveStatus, Queue, Stored
 from lucius_outbox.message import JsonText
 
 NAMESPACES = {kind: f"lucius.{kind.lower()}" for kind in OutboxKind}
-"""Of a ledger that keeps its rows in `lucius_outbox`."""
+NAMESPACES[OutboxKind.TURN] = NAMESPACES[OutboxKind.DIRECTIVE]
+"""Of a ledger that keeps its rows in `lucius_outbox`. A TURN stands among DIRECTIVEs and is written
+as one, with the mark `turn`, so that the previous release can read it. That publishes none, since
+the attempt does not exist."""
+
+QUEUED_KINDS = (OutboxKind.DIRECTIVE, OutboxKind.TURN)
 
 DIRECTIVE_KINDS = (OutboxKind.DIRECTIVE, OutboxKind.INVOCATION)
 WORKFLOW_KINDS = (OutboxKind.START, OutboxKind.SIGNAL)
 NEVER_REPLAYED = (*DIRECTIVE_KINDS, *WORKFLOW_KINDS)
 """A redrive makes a new job, and a workflow that was lost is started by the ledger's own events."""
+
+NOT_LOOKED_FOR = frozenset({OutboxKind.INVOCATION, OutboxKind.TURN})
+"""An INVOCATION is asked for by name, and a TURN is claimed in turn, among DIRECTIVEs."""
 
 LOOKED_FOR = frozenset(NAMESPACES[kind] for kind in OutboxKind if kind is not OutboxKind.INVOCATION)
 """Who claims rows is woken when there are some of these."""
@@ -57,8 +65,8 @@ def text_of(row: OutboxRow) -> JsonText:
 
 
 def queue_of(row: OutboxRow) -> str | None:
-    """Return the queue that the outbox keeps a DIRECTIVE in; rows of other kinds have none."""
-    if not isinstance(row, DirectiveRow) or row.kind is not OutboxKind.DIRECTIVE:
+    """Return the queue that the outbox keeps a row in, which DIRECTIVEs and TURNs have."""
+    if not isinstance(row, DirectiveRow) or row.kind not in QUEUED_KINDS:
         return None
     body = row.body
     return f"{row.service}{QUEUE_SEPARATOR}{body['mode']}{QUEUE_SEPARATOR}{body['tenant_id']}"
@@ -84,8 +92,11 @@ def row_of(kind: OutboxKind, topic: str, payload: Mapping[str, Any]) -> OutboxRo
     created_at = datetime.fromisoformat(payload["created_at"])
     if kind in WORKFLOW_KINDS:
         return WorkflowRow(payload["outbox_id"], payload["job_id"], body, created_at, kind)
+    attempt = body["jobId"], body["stepId"], body["attempt_no"]
+    if payload.get("turn"):
+        kind = OutboxKind.TURN
     return DirectiveRow(
-        outbox_id(body["jobId"], body["stepId"], body["attempt_no"]),
+        turn_id(*attempt) if kind is OutboxKind.TURN else outbox_id(*attempt),
         body["stepId"],
         body["attempt_no"],
         body["lease_id"],
@@ -119,15 +130,22 @@ def named(stored: Stored | None, step_id: str, attempt_no: int) -> Named | None:
     return Named(attempt, directive_topic(attempt.route.lane), name)
 
 
-def invocations(aggregate: Aggregate) -> list[str]:
-    """Ids of those that the job may have had. If nobody asked for one, nobody has ended it."""
+def named_rows(aggregate: Aggregate) -> dict[OutboxKind, list[str]]:
+    """Return ids of rows that a job may have and that may never have ended: INVOCATIONs that were
+    not asked for, and TURNs, also of the attempt that never came."""
     if aggregate.job.engine is not Engine.TEMPORAL:
-        return []
-    return [
-        outbox_id(aggregate.job.job_id, step.step_id, attempt.attempt_no)
-        for step in aggregate.steps
-        for attempt in step.attempts
-    ]
+        return {}
+    job_id, steps = aggregate.job.job_id, aggregate.steps
+    made = [(step.step_id, n) for step in steps for n in range(1, step.attempt_no + 1)]
+    following = [(step.step_id, step.attempt_no + 1) for step in steps]
+    return {
+        OutboxKind.INVOCATION: [outbox_id(job_id, *attempt) for attempt in made],
+        OutboxKind.TURN: [turn_id(job_id, *attempt) for attempt in (*made, *following)],
+    }
+
+
+def kind_as_written(row: OutboxRow) -> OutboxKind:
+    return OutboxKind.DIRECTIVE if row.kind is OutboxKind.TURN else row.kind
 
 
 def as_seen_by(attempt: Attempt, status: DirectiveStatus) -> DirectiveStatus:
@@ -142,6 +160,7 @@ def _around(row: OutboxRow) -> dict[str, Any]:
     if isinstance(row, WorkflowRow):
         return {"outbox_id": row.outbox_id, "job_id": row.job_id, "created_at": created_at}
     return {
+        **({"turn": True} if row.kind is OutboxKind.TURN else {}),
         "service": row.service,
         "partition_key": row.partition_key,
         "message_id": row.message_id,

@@ -66,7 +66,7 @@ def _load_outgoing(text: str) -> OutboxRow:
 
 
 def _dump_outgoing(row: OutboxRow) -> str:
-    where = {"kind": row.kind.value, "topic": outbox_rows.topic_of(row)}
+    where = {"kind": outbox_rows.kind_as_written(row).value, "topic": outbox_rows.topic_of(row)}
     return codec.to_json({**where, **outbox_rows.payload_of(row)})
 
 

@@ -10,6 +10,7 @@ from lucius_orchestrator.adapters.ledger.outbox_rows import (
     DIRECTIVE_KINDS,
     NAMESPACES,
     NEVER_REPLAYED,
+    NOT_LOOKED_FOR,
     QUEUE_SEPARATOR,
     Named,
     as_seen_by,
@@ -50,10 +51,12 @@ class PostgresDirectives:
     def __init__(self, backoff: Sequence[timedelta], clock: Callable[[], datetime] | None) -> None:
         policy = RetryPolicy(WITHOUT_END, Delays(backoff), WITHOUT_END)
         self._clock = clock
-        self._rows = {
-            kind: PostgresRows(namespace, policy=policy, clock=clock)
-            for kind, namespace in NAMESPACES.items()
+        rows = {
+            namespace: PostgresRows(namespace, policy=policy, clock=clock)
+            for namespace in NAMESPACES.values()
         }
+        # One for DIRECTIVEs and TURNs: only the one that has claimed a row can settle it.
+        self._rows = {kind: rows[namespace] for kind, namespace in NAMESPACES.items()}
 
     async def enqueue(self, connection: Connection, rows: Sequence[OutboxRow]) -> None:
         await enqueue_all(
@@ -78,7 +81,7 @@ class PostgresDirectives:
     async def claim(
         self, connection: Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
-        if kind is OutboxKind.INVOCATION:
+        if kind in NOT_LOOKED_FOR:
             return []
         claims = await self._rows[kind].claim_batch(connection, size, lease)
         return await _claims(connection, kind, claims)
@@ -158,13 +161,13 @@ class PostgresDirectives:
         return by_lane(await (await connection.execute(sql.BACKLOG, namespaces)).fetchall())
 
     async def backlogs(self, connection: Connection) -> list[Backlog]:
-        namespaces = {"namespaces": _DIRECTIVES}
+        namespaces = {"namespaces": [NAMESPACES[OutboxKind.DIRECTIVE]]}
         rows = await (await connection.execute(sql.BACKLOGS, namespaces)).fetchall()
         return [backlog_of(*row) for row in rows]
 
     async def prune(self, connection: Connection, older_than: timedelta, limit: int) -> int:
         pruned = 0
-        for rows in self._rows.values():
+        for rows in set(self._rows.values()):
             pruned += await rows.prune(connection, older_than, limit - pruned)
             dead = {"now": self._clock() if self._clock else None, "older_than": older_than}
             values = {**dead, "namespace": rows.namespace, "limit": limit - pruned}
@@ -190,7 +193,7 @@ async def _claims(
     rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
     versions = await _versions(connection, rows)
     return [
-        Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+        Claim(job_id, row.kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
         for row, claimed in zip(rows, claims, strict=True)
         for job_id in (job_id_of(row),)
     ]

@@ -203,9 +203,9 @@ WITH gone AS (
     DELETE FROM lucius_ledger_steps WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
 ), events AS (
     DELETE FROM lucius_ledger_events WHERE job_id = %(job_id)s AND EXISTS (SELECT FROM gone)
-), invocations AS (
+), named AS (
     DELETE FROM lucius_outbox_messages
-    WHERE namespace = %(namespace)s AND topic = %(topic)s AND dedupe_key = ANY(%(invocations)s)
+    WHERE namespace = ANY(%(namespaces)s) AND topic = %(topic)s AND dedupe_key = ANY(%(names)s)
       AND EXISTS (SELECT FROM gone)
 )
 SELECT FROM gone

@@ -13,7 +13,7 @@ from typing import Any
 from lucius_contract.routing import directive_topic
 from lucius_contract.states import TERMINAL_JOB_STATES
 from lucius_orchestrator.adapters.ledger import codec
-from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES, invocations
+from lucius_orchestrator.adapters.ledger.outbox_rows import NAMESPACES, named_rows
 from lucius_orchestrator.adapters.ledger.postgres import columns, reads
 from lucius_orchestrator.adapters.ledger.postgres import statements as sql
 from lucius_orchestrator.adapters.ledger.postgres.columns import text
@@ -112,13 +112,13 @@ async def reschedule(connection: Connection, stored: Stored, due: Due | None) ->
 
 async def remove(connection: Connection, stored: Stored) -> None:
     job = stored.aggregate.job
-    job_id = job.job_id
+    job_id, named = job.job_id, named_rows(stored.aggregate)
     values = {
         "job_id": job_id,
         "version": stored.version,
-        "namespace": NAMESPACES[OutboxKind.INVOCATION],
+        "namespaces": [NAMESPACES[kind] for kind in named],
         "topic": directive_topic(job.route.lane),
-        "invocations": invocations(stored.aggregate),
+        "names": [name for names in named.values() for name in names],
     }
     if (await connection.execute(sql.REMOVE, values)).rowcount:
         return

@@ -14,12 +14,13 @@ from lucius_orchestrator.adapters.ledger.outbox_rows import (
     LOOKED_FOR,
     NAMESPACES,
     NEVER_REPLAYED,
+    NOT_LOOKED_FOR,
     QUEUE_SEPARATOR,
     Named,
     as_seen_by,
     backlog_of,
-    invocations,
     job_id_of,
+    named_rows,
     queue_of,
     row_of,
     text_of,
@@ -53,6 +54,7 @@ from lucius_outbox.states import LEDGER_NAME, Status
 
 WITHOUT_END = 2**31 - 1
 _DIRECTIVES = tuple(NAMESPACES[kind] for kind in DIRECTIVE_KINDS)
+_QUEUED = (NAMESPACES[OutboxKind.DIRECTIVE],)
 
 
 class Adoption(NamedTuple):
@@ -85,14 +87,16 @@ class SqliteDirectives:
         self._clock = clock
         self._clock_is_injected = clock_is_injected
         self._adoptions: dict[OutboxKind, Adoption] = {}
-        self._rows = {
-            kind: SqliteRows(namespace, policy=policy, clock=clock)
-            for kind, namespace in NAMESPACES.items()
+        rows = {
+            namespace: SqliteRows(namespace, policy=policy, clock=clock)
+            for namespace in NAMESPACES.values()
         }
+        # One for DIRECTIVEs and TURNs: only the one that has claimed a row can settle it.
+        self._rows = {kind: rows[namespace] for kind, namespace in NAMESPACES.items()}
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         adoption = Adoption(lease, adopter)
-        if kind is not OutboxKind.INVOCATION:
+        if kind not in NOT_LOOKED_FOR:
             self._adoptions[kind] = adoption
 
         def end() -> None:
@@ -135,7 +139,7 @@ class SqliteDirectives:
     def claim(
         self, transaction: sqlite3.Connection, kind: OutboxKind, size: int, lease: timedelta
     ) -> list[Claim]:
-        if kind is OutboxKind.INVOCATION:
+        if kind in NOT_LOOKED_FOR:
             return []
         return _claims(transaction, kind, self._rows[kind].claim_batch(transaction, size, lease))
 
@@ -167,12 +171,12 @@ class SqliteDirectives:
         return Claim(job_id_of(row), kind, row, tries, claimed, stored.version, stored)
 
     def forget(self, transaction: sqlite3.Connection, aggregate: Aggregate) -> None:
-        """INVOCATIONs that nobody asked for, of a job that goes: no claim would ever meet them."""
-        names = invocations(aggregate)
-        if names:
-            topic = directive_topic(aggregate.job.route.lane)
-            key = (NAMESPACES[OutboxKind.INVOCATION], topic, json.dumps(names))
-            transaction.execute(sql.FORGET_INVOCATIONS, key)
+        """INVOCATIONs that nobody asked for, of a job that goes: no claim would ever meet them. And
+        TURNs, which would wait until their service has room."""
+        topic = directive_topic(aggregate.job.route.lane)
+        for kind, names in named_rows(aggregate).items():
+            key = (NAMESPACES[kind], topic, json.dumps(names))
+            transaction.execute(sql.FORGET_NAMED, key)
 
     def has_claimable(self, connection: sqlite3.Connection, kind: OutboxKind) -> bool:
         return self._rows[kind].claimable(connection)
@@ -228,13 +232,13 @@ class SqliteDirectives:
     def backlogs(self, connection: sqlite3.Connection) -> list[Backlog]:
         return [
             backlog_of(service, topic, count, datetime.fromisoformat(oldest))
-            for service, topic, count, oldest in connection.execute(sql.BACKLOGS, _DIRECTIVES * 2)
+            for service, topic, count, oldest in connection.execute(sql.BACKLOGS, _QUEUED * 2)
         ]
 
     def prune(self, transaction: sqlite3.Connection, before: datetime, limit: int) -> int:
         older_than = self._clock() - before
         pruned = 0
-        for rows in self._rows.values():
+        for rows in set(self._rows.values()):
             pruned += rows.prune(transaction, older_than, limit - pruned)
             dead = (rows.namespace, microseconds(before), limit - pruned)
             pruned += transaction.execute(sql.PRUNE_DEAD, dead).rowcount
@@ -257,7 +261,7 @@ def _claims(
     rows = [row_of(kind, claimed.topic, claimed.payload) for claimed in claims]
     versions = _versions(transaction, rows)
     return [
-        Claim(job_id, kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
+        Claim(job_id, row.kind, row, claimed.attempts - 1, claimed, versions.get(job_id))
         for row, claimed in zip(rows, claims, strict=True)
         for job_id in (job_id_of(row),)
     ]

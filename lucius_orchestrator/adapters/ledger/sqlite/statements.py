@@ -167,7 +167,7 @@ DIRECTIVE = """
 SELECT status, next_attempt_at, locked_until FROM lucius_outbox_messages
 WHERE namespace IN (?, ?) AND topic = ? AND dedupe_key = ?
 """
-FORGET_INVOCATIONS = """
+FORGET_NAMED = """
 DELETE FROM lucius_outbox_messages
 WHERE namespace = ? AND topic = ? AND dedupe_key IN (SELECT value FROM json_each(?))
 """
@@ -186,10 +186,10 @@ SELECT topic, count(*) FROM (
 BACKLOGS = """
 WITH waiting AS (
     SELECT seq, topic, queue, payload FROM lucius_outbox_messages INDEXED BY lucius_outbox_due
-    WHERE namespace IN (?, ?) AND status = 'pending' AND waiting = 0
+    WHERE namespace = ? AND status = 'pending' AND waiting = 0
     UNION ALL
     SELECT seq, topic, queue, payload FROM lucius_outbox_messages INDEXED BY lucius_outbox_leases
-    WHERE namespace IN (?, ?) AND status = 'processing'
+    WHERE namespace = ? AND status = 'processing'
 ), named AS (
     SELECT seq, topic, coalesce(
         nullif(substr(queue, 1, instr(queue, '/') - 1), ''), json_extract(payload, '$.service')

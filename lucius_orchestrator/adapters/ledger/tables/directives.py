@@ -21,7 +21,11 @@ from typing import NamedTuple
 from lucius_contract.routing import Mode
 from lucius_contract.states import OutboxState
 from lucius_contract.timeouts import Delays, delay_after
-from lucius_orchestrator.adapters.ledger.outbox_rows import DIRECTIVE_KINDS, job_id_of
+from lucius_orchestrator.adapters.ledger.outbox_rows import (
+    DIRECTIVE_KINDS,
+    NOT_LOOKED_FOR,
+    job_id_of,
+)
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.holds import Hold, Holds
 from lucius_orchestrator.adapters.ledger.tables.indexes import (
@@ -121,7 +125,7 @@ class Directives:
     async def claim(
         self, kind: OutboxKind, size: int, lease: timedelta, lanes: Collection[int]
     ) -> list[Claim]:
-        if kind is OutboxKind.INVOCATION:
+        if kind in NOT_LOOKED_FOR:
             return []
         now, claims = self._clock(), list[Claim]()
         self._holds.forget_lapsed(now)
@@ -168,7 +172,7 @@ class Directives:
 
     def adopt(self, kind: OutboxKind, lease: timedelta, adopter: Adopter) -> Callable[[], None]:
         adoption = _Adoption(lease, adopter)
-        if kind is not OutboxKind.INVOCATION:
+        if kind not in NOT_LOOKED_FOR:
             self._adoptions[kind] = adoption
 
         def end() -> None:

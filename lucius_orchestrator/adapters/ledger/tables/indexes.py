@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 
 from lucius_contract.routing import Mode
 from lucius_contract.states import JobState, OutboxState
+from lucius_orchestrator.adapters.ledger.outbox_rows import QUEUED_KINDS
 from lucius_orchestrator.adapters.ledger.tables import keys
 from lucius_orchestrator.adapters.ledger.tables.partition import (
     JOBS,
@@ -161,8 +162,8 @@ def queue_partition(queue: Queue, lane: int) -> str:
 
 
 def queue_of(row: OutboxRow) -> Queue | None:
-    """Return the queue that a directive waits in. None: the row is not looked for by queue."""
-    if not isinstance(row, DirectiveRow) or row.kind is not OutboxKind.DIRECTIVE:
+    """Return the queue that a row waits in. None: the row is not looked for by queue."""
+    if not isinstance(row, DirectiveRow) or row.kind not in QUEUED_KINDS:
         return None
     return Queue(row.service, Mode(row.body["mode"]), row.body["tenant_id"])
 
