@@ -53,13 +53,15 @@ class Window(NamedTuple):
 class Signals(NamedTuple):
     """What is known of a service now. `unacknowledged` counts directives that were published or are
     about to be, also those that missed their ACK timeout and may still be picked up; `working`
-    those that were acknowledged; `rate` is how many are finished in a second."""
+    those that were acknowledged; `rate` is how many are finished in a second, `slot_seconds` after
+    how long one of the slots becomes free, on average."""
 
     unacknowledged: int
     working: int
     capacity: int | None
     rate: float
     ack_timeout: timedelta
+    slot_seconds: float | None = None
 
 
 class Probes(NamedTuple):
@@ -126,12 +128,13 @@ def room(window: Window, signals: Signals) -> int:
 
 
 def _soon_free(signals: Signals) -> int:
-    """Return how many slots become free within `AHEAD`, at least one if one does in good time. More
-    would make a tenant wait behind what is on the bus already."""
-    in_time = signals.ack_timeout * GOOD
-    if signals.rate * in_time.total_seconds() < 1:
+    """Return how many slots become free within `AHEAD`, at least one if one does in good time: a
+    service that has to wait for its next directive idles meanwhile. More would make a tenant wait
+    behind what is on the bus already."""
+    in_time = (signals.ack_timeout * GOOD).total_seconds()
+    if signals.slot_seconds is None or signals.slot_seconds > in_time:
         return 0
-    return ceil(signals.rate * min(AHEAD, in_time).total_seconds())
+    return max(ceil(signals.rate * min(AHEAD.total_seconds(), in_time)), 1)
 
 
 def may_probe(probes: Probes, signals: Signals, now: datetime) -> bool:

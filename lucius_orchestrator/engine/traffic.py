@@ -22,7 +22,7 @@ from lucius_contract.states import StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain import window as windows
 from lucius_orchestrator.domain.aggregate import Aggregate, Engine, Job, Step, Turn
-from lucius_orchestrator.domain.decision import Decision
+from lucius_orchestrator.domain.decision import Decision, StepChanges
 from lucius_orchestrator.domain.events import (
     AckReceived,
     AckTimedOut,
@@ -50,6 +50,7 @@ _WAITS = tuple(timedelta(seconds=seconds) for seconds in (60, 35, 60, 60))
 """For how long nothing may be heard of a directive in one of these states before its job is read
 again. A directive that is not acknowledged is given up by then, if the ACK timeout is the usual."""
 
+_DISPATCHING = StepState.DISPATCHING
 _STATES_CAPACITY = (AckReceived, HeartbeatReceived)
 
 Key = tuple[str, str]
@@ -173,6 +174,11 @@ class _Service:
             return self._finished_lately(now)
         return min(self._finished_lately(now), capacity / self.seconds)
 
+    def slot_seconds(self) -> float | None:
+        """Return after how long one of the slots becomes free; None: nothing was finished yet."""
+        capacity = self.capacity()
+        return self.seconds / capacity if capacity and self.seconds else None
+
     def _finished_lately(self, now: float) -> float:
         began, count, before = self.finished
         if now - began >= 2 * _RATE_SPAN:
@@ -254,25 +260,19 @@ class Traffic:
 
     def committed(self, event: Event, decision: Decision, aggregate: Aggregate) -> None:
         """Take account of a commit; `aggregate` is the job after it."""
-        job = aggregate.job
-        replied = event.step_id if isinstance(event, ReplyReceived) else None
+        job, replied = aggregate.job, None
+        if isinstance(event, ReplyReceived):
+            replied = event.step_id
         for index, changes in decision.steps.items():
-            turn = changes.get("turn")
-            if turn is not None:
-                step = aggregate.steps[index]
-                self._turned((job.job_id, step.step_id), step, turn, changes["updated_at"])
-            state = changes.get("state")
-            if (
-                state is StepState.DISPATCHING
-                and changes.get("attempt_no") == 1
-                and not isinstance(event, AttemptOpened)
-            ):
-                continue  # it was not with a service before
-            step = aggregate.steps[index]
+            step, at = aggregate.steps[index], changes["updated_at"]
             if step.step_id == replied:
-                self._heard(event, step.service, changes["updated_at"])
-            if state is not None:
-                self._moved(job, step, state, changes["updated_at"], event)
+                self._heard(event, step.service, at)
+            elif "turn" in changes and (turn := changes["turn"]) is not None:
+                self._turned((job.job_id, step.step_id), step, turn, at)
+            state = changes.get("state")
+            if state is None or (state is _DISPATCHING and _is_new(changes, event)):
+                continue
+            self._moved(job, step, state, at, event)
 
     def restore(self, aggregate: Aggregate) -> None:
         """Take account of a job as the ledger has it: after a start, or when in doubt."""
@@ -296,7 +296,11 @@ class Traffic:
 
     def room(self, service: str) -> int:
         """Return how many more directives of the service this process may publish now."""
-        return max(self._room(self._service(service), self._clock()), 0)
+        found = self._service(service)
+        room = found.known_room
+        if room is None or found.idle_since is not None:
+            room = self._room(found, self._clock())
+        return max(room, 0)
 
     def admits(self, job_id: str, step_id: str, service: str) -> bool:
         """Return whether the next attempt of a step may be opened now: there is room, and nothing
@@ -485,6 +489,7 @@ class Traffic:
             found.capacity(),
             found.rate(now.timestamp()) + remote.rate,
             found.ack_timeout,
+            found.slot_seconds(),
         )
 
     def _heard(self, event: Event, service: str, now: datetime) -> None:
@@ -682,6 +687,11 @@ class Traffic:
             signals.rate,
             found.has_backlog or remote.has_backlog,
         )
+
+
+def _is_new(changes: StepChanges, event: Event) -> bool:
+    """Return whether nothing of the step was with a service before, and no turn was granted."""
+    return changes.get("attempt_no") == 1 and not isinstance(event, AttemptOpened)
 
 
 def digest_of(key: Key) -> str:

@@ -160,8 +160,11 @@ class Dispatcher(ClaimLoop):
             count(claim.job_id, row.step_id, row.service, row.body["lane"])
 
     async def _publish(self, claims: Sequence[Claim]) -> None:
-        directives = [claim for claim in claims if claim.kind is not OutboxKind.TURN]
         turns = [claim for claim in claims if claim.kind is OutboxKind.TURN]
+        if not turns:
+            await self._send(claims)
+            return
+        directives = [claim for claim in claims if claim.kind is not OutboxKind.TURN]
         await asyncio.gather(self._send(directives), *map(self._guarded_grant, turns))
 
     async def _send(self, claims: Sequence[Claim]) -> None:

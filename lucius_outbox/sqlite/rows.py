@@ -135,9 +135,10 @@ class SqliteRows:
         """Enqueue messages of this namespace without an ordering key and claim them at birth: for a
         dispatcher in the same process, which need not look for them. What was enqueued before is
         left out."""
-        now, claim_no = self._now(), next(self._claim_nos)
+        at, claim_no = self._clock(), next(self._claim_nos)
+        now = microseconds(at)
         until = now + lease // _MICROSECOND
-        held: Any = (1, 0, claim_no, False, moment(until), moment(now))
+        held: Any = (1, 0, claim_no, False, at + lease, at)
         bodies = [checked(message) for message in messages]
         claims = []
         for new_id, body, message in zip(new_ids(len(messages)), bodies, messages, strict=True):

@@ -8,7 +8,9 @@ from lucius_bus.port import Bus
 from lucius_sdk.servicebus_consumer.schedule import LONG_LOOK, ROUND, SHORT_LOOK
 from lucius_sdk.settings import ServiceSettings
 
-_LINGER = timedelta(seconds=10)
+_LINGER = timedelta(seconds=50)
+"""Below the idle time-out of a connection. To open one costs half a second for each lane, which a
+service with few slots would pay after every step that takes longer than this."""
 
 
 class MissingPackage(Exception):

@@ -40,7 +40,9 @@ def after_ack(
 def signals(
     unacknowledged: int = 0, working: int = 0, capacity: int | None = None, rate: float = 0.0
 ) -> Signals:
-    return Signals(unacknowledged, working, capacity, rate, TIMEOUT)
+    """Of a service whose slots are all at work."""
+    slot_seconds = 1 / rate if rate else None
+    return Signals(unacknowledged, working, capacity, rate, TIMEOUT, slot_seconds)
 
 
 def test_it_begins_with_the_least() -> None:
@@ -121,7 +123,7 @@ def test_after_a_rest_it_is_as_wide_as_the_service_states() -> None:
         (signals(capacity=4, working=3), 1),
         (signals(capacity=4, working=3, unacknowledged=1), 0),
         (signals(capacity=4, working=9), 0),
-        # 0.2 a second are 1.5 in a quarter of the ACK timeout: the next is free in good time.
+        # A slot is free in five seconds, and the pickup may take seven and a half.
         (signals(capacity=1, working=1, rate=0.2), 1),
         (signals(capacity=1, working=1, rate=0.2, unacknowledged=1), 0),
         (signals(capacity=1, working=1, rate=2), 5),
@@ -137,6 +139,13 @@ def test_work_is_sent_ahead_for_no_longer_than_a_pickup_may_take() -> None:
     busy = signals(capacity=1, working=1, rate=8)
     assert room(Window(100, 100), busy) == 20
     assert room(Window(100, 100), busy._replace(ack_timeout=timedelta(seconds=4))) == 8
+
+
+def test_a_service_that_was_slow_to_pick_up_has_the_next_directive_at_hand() -> None:
+    """Else it would stay slow: it waits for each, and so finishes few."""
+    slow = signals(capacity=1, working=1, rate=0.05)._replace(slot_seconds=5.0)
+    assert room(Window(100, 100), slow) == 1
+    assert room(Window(100, 100), slow._replace(slot_seconds=8.0)) == 0
 
 
 @given(
