@@ -5,8 +5,8 @@ fields are attributes of the record (`extra`). Lease ids are shortened, payloads
 """
 
 import logging
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 
 from lucius_contract import routing
 from lucius_contract.audit import DeadLetterKind, EventType
@@ -164,10 +164,11 @@ class Telemetry:
         for letter in decision.dead_letters:
             self._dead_letter(letter, after)
 
-    def dispatched(self, topic: str, lag: timedelta) -> None:
+    def dispatched(self, topic: str, created_at: datetime, clock: Callable[[], datetime]) -> None:
         if self._measures:
             lane = topic.removeprefix(routing.DIRECTIVE_TOPIC_PREFIX)
-            self._metrics.observe(DISPATCH_LAG, [lag.total_seconds()], lane=lane)
+            lag = (clock() - created_at).total_seconds()
+            self._metrics.observe(DISPATCH_LAG, [lag], lane=lane)
 
     def dispatch_failed(self, topic: str, count: int, error: Exception) -> None:
         self._tell(logging.WARNING, "dispatch.failed", topic=topic, count=count, error=_text(error))

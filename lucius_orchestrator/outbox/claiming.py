@@ -71,6 +71,7 @@ class ClaimLoop:
         self._stopped.set()
         self._batches: set[asyncio.Task[None]] = set()
         self._adopted: deque[_Adopted] = deque()
+        self._most = settings.batch_size * settings.concurrency
         self._is_asked_to_look = False
         self._claim_at = 0.0
         self._lanes = frozenset[int]() if leads else frozenset(ALL_LANES)
@@ -78,12 +79,16 @@ class ClaimLoop:
 
     def wants(self, row: OutboxRow) -> bool:  # noqa: ARG002 - a dispatcher looks at it
         """As an adopter: no more than can be under way before a lease is over."""
-        room = self._settings.batch_size * self._settings.concurrency
-        return not self._stopping.is_set() and len(self._adopted) < room
+        return not self._stopping.is_set() and self._count_waiting() < self._most
+
+    def _count_waiting(self) -> int:
+        """Return how many adopted rows are not under way yet."""
+        return len(self._adopted)
 
     def take(self, claims: Sequence[Claim]) -> None:
         until = self._engine.world.clock() + self._settings.lease
-        self._adopted.extend(_Adopted(claim, until) for claim in claims)
+        for claim in claims:
+            self._adopted.append(_Adopted(claim, until))
         self._woken.set()
 
     def wake(self) -> None:

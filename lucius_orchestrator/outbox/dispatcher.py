@@ -15,7 +15,7 @@ from lucius_bus.port import Bus
 from lucius_contract.errors import ContractError
 from lucius_contract.states import JobState
 from lucius_orchestrator.domain.aggregate import Turn
-from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow
+from lucius_orchestrator.domain.decision import OutboxKind, OutboxRow
 from lucius_orchestrator.domain.events import TurnGranted
 from lucius_orchestrator.domain.workflow import wants_attempt
 from lucius_orchestrator.engine.engine import LedgerEngine
@@ -84,23 +84,21 @@ class Dispatcher(ClaimLoop):
 
     def wants(self, row: OutboxRow) -> bool:
         """Not where others wait in the ledger: it would jump the queue."""
-        service = _directive(row).service
-        most = self._settings.batch_size * self._settings.concurrency
-        is_wanted = super().wants(row) and len(self._lobby) < most
-        if not is_wanted or self._traffic.has_backlog(service):
-            self._traffic.set_backlog(service, waits=True)
-            return False
-        return True
+        service = row.service  # type: ignore[union-attr]  # directives alone are asked about
+        if super().wants(row) and not self._traffic.has_backlog(service):
+            return True
+        self._traffic.set_backlog(service, waits=True)
+        return False
 
     def take(self, claims: Sequence[Claim]) -> None:
+        traffic, lobby = self._traffic, self._lobby
         for claim in claims:
             row = row_of(claim)
-            service = row.service
-            if self._lobby.has(service) or not self._traffic.room(service):
-                self._lobby.add(claim, asyncio.get_running_loop().time())
-                self._traffic.await_room(service)
+            if (lobby and lobby.has(row.service)) or not traffic.room(row.service):
+                lobby.add(claim, asyncio.get_running_loop().time())
+                traffic.await_room(row.service)
             else:
-                self._traffic.claimed(claim.job_id, row.step_id, service, row.body["lane"])
+                traffic.claimed(claim.job_id, row.step_id, row.service, row.body["lane"])
                 super().take((claim,))
 
     def _room_came(self) -> None:
@@ -109,8 +107,12 @@ class Dispatcher(ClaimLoop):
         else:
             self._woken.set()
 
+    def _count_waiting(self) -> int:
+        return super()._count_waiting() + len(self._lobby)
+
     def _given(self) -> list[Claim]:
-        self._admit()
+        if self._lobby:
+            self._admit()
         return super()._given()
 
     def _admit(self) -> None:
@@ -204,8 +206,3 @@ class Dispatcher(ClaimLoop):
         job, step = stored.aggregate.job, stored.aggregate.active
         is_next = (step.step_id, step.attempt_no + 1) == (row.step_id, row.attempt_no)
         return is_next and step.turn is Turn.GRANTED and wants_attempt(job, step)
-
-
-def _directive(row: OutboxRow) -> DirectiveRow:
-    assert isinstance(row, DirectiveRow), "directives alone are published"
-    return row

@@ -11,8 +11,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import pydantic_core
-
 from lucius_bus.port import Bus, BusError, BusMessage, BusUnavailable, PublishRefused
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_contract.messages import DIRECTIVE_LIMIT, directive_properties
@@ -20,7 +18,7 @@ from lucius_contract.refs import ARTIFACT
 from lucius_contract.states import StepState
 from lucius_orchestrator.domain.aggregate import ReplyVia, Step
 from lucius_orchestrator.domain.decision import DirectiveRow
-from lucius_orchestrator.domain.directive import on_the_wire
+from lucius_orchestrator.domain.directive import on_the_wire, text_of_body
 from lucius_orchestrator.domain.events import (
     OutboxFailed,
     OutboxSent,
@@ -150,7 +148,7 @@ class DirectivePublisher:
             body = {**body, "artifact_token": self._artifact_token(claim.job_id, row)}
         return BusMessage(
             row.message_id,
-            pydantic_core.to_json(body),
+            text_of_body(body).encode(),
             directive_properties(body, row.service),
             row.partition_key,
             expires_at=step.lease_expires_at,
@@ -194,7 +192,7 @@ class DirectivePublisher:
         except (LedgerError, ContractError) as error:
             self._engine.telemetry.dispatch_failed(row.topic, 1, error)
             return
-        self._engine.telemetry.dispatched(row.topic, self._engine.world.clock() - row.created_at)
+        self._engine.telemetry.dispatched(row.topic, row.created_at, self._engine.world.clock)
 
     async def _guarded_fail(self, claim: Claim, message: str) -> None:
         try:

@@ -14,7 +14,7 @@ from lucius_contract.states import OutboxState
 from lucius_orchestrator.adapters.ledger.codec import to_json
 from lucius_orchestrator.domain.aggregate import Aggregate, Attempt, Engine, ReplyVia
 from lucius_orchestrator.domain.decision import DirectiveRow, OutboxKind, OutboxRow, WorkflowRow
-from lucius_orchestrator.domain.directive import outbox_id, turn_id
+from lucius_orchestrator.domain.directive import outbox_id, text_of_body, turn_id
 from lucius_orchestrator.ports.ledger import Backlog, DirectiveStatus, Queue, Stored
 from lucius_outbox.message import JsonText
 
@@ -56,12 +56,12 @@ def topic_of(row: OutboxRow) -> str:
 def payload_of(row: OutboxRow) -> dict[str, Any]:
     """What the outbox keeps of a row beside its topic and kind."""
     # As text: what PostgreSQL's jsonb refuses, a NUL character, is allowed in payloads.
-    return {**_around(row), "body": to_json(row.body)}
+    return {**_around(row), "body": text_of_body(row.body)}
 
 
 def text_of(row: OutboxRow) -> JsonText:
     """The same, for an outbox that keeps text."""
-    return JsonText(f'{to_json(_around(row))[:-1]},"body":{to_json(row.body)}}}')
+    return JsonText(f'{to_json(_around(row))[:-1]},"body":{text_of_body(row.body)}}}')
 
 
 def queue_of(row: OutboxRow) -> str | None:
