@@ -36,6 +36,7 @@ IN_FLIGHT = 400
 TENANTS = 50
 _TIMESTAMP = "2026-11-16T09:00:00Z"
 _TRACE = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
+_CAPACITY = f'"capacity":{{"instance_id":"bench","slots":{100 * LANES}}}'
 _PAYLOAD = {
     "ocr": {"dpi": 300},
     "embedding": {"chunk_size": 200},
@@ -81,7 +82,7 @@ def _replies(delivery: Delivery) -> Sequence[BusMessage]:
     )
     key = delivery.message.message_id
     return [
-        BusMessage(f"{key}.ACK", f'{{"type":"ACK","status":"ACKED",{rest}'.encode()),
+        BusMessage(f"{key}.ACK", f'{{"type":"ACK","status":"ACKED",{_CAPACITY},{rest}'.encode()),
         BusMessage(f"{key}.RESULT", f'{{"type":"RESULT","status":"SUCCEEDED",{rest}'.encode()),
     ]
 

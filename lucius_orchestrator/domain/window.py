@@ -97,6 +97,12 @@ def picked_up(
     return Window(min(size + step, limits.most), threshold, shrunk_at)
 
 
+def widened(window: Window, limits: Limits, slots: int) -> Window:
+    """Return the window after an instance has stated that it has so many slots more: they need not
+    be found out one by one, since the capacity bounds what is published."""
+    return window._replace(size=min(window.size + slots, limits.most))
+
+
 def missed(window: Window, limits: Limits, *, sent_at: datetime, now: datetime) -> Window:
     """Return the window after a directive was not picked up in time. What was sent before the
     window was last halved does not halve it again."""

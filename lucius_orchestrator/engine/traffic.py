@@ -498,6 +498,10 @@ class Traffic:
         found.known_room = None
         if isinstance(event, _STATES_CAPACITY) and event.capacity is not None:
             instance_id, slots = event.capacity
+            known = found.instances.get(instance_id)
+            if known is None or known.slots < slots:
+                more = slots - (known.slots if known else 0)
+                found.window = windows.widened(found.window, self._limits, more)
             found.instances[instance_id] = Instance(slots, now)
         if found.is_absent:
             self._is_back(found)

@@ -20,6 +20,7 @@ from lucius_orchestrator.domain.window import (
     rested,
     room,
     share,
+    widened,
 )
 
 NOW = datetime(2026, 1, 27, 10, tzinfo=UTC)
@@ -80,6 +81,11 @@ def test_it_stays_when_it_was_not_in_use() -> None:
 def test_it_stays_when_acks_are_neither_quick_nor_slow() -> None:
     window = Window(8, 100)
     assert after_ack(window, NEUTRAL) == window
+
+
+def test_slots_that_are_stated_need_not_be_found_out() -> None:
+    assert widened(Window(1, 100), LIMITS, 16).size == 17
+    assert widened(Window(1, 100), LIMITS, 160).size == LIMITS.most
 
 
 def test_a_slow_ack_halves_it() -> None:

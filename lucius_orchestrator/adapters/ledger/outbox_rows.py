@@ -66,7 +66,7 @@ def text_of(row: OutboxRow) -> JsonText:
 
 def queue_of(row: OutboxRow) -> str | None:
     """Return the queue that the outbox keeps a row in, which DIRECTIVEs and TURNs have."""
-    if not isinstance(row, DirectiveRow) or row.kind not in QUEUED_KINDS:
+    if row.kind not in QUEUED_KINDS or not isinstance(row, DirectiveRow):
         return None
     body = row.body
     return f"{row.service}{QUEUE_SEPARATOR}{body['mode']}{QUEUE_SEPARATOR}{body['tenant_id']}"
