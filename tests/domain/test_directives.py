@@ -1,6 +1,7 @@
 """What goes out: one directive row per attempt, pinned, complete, and within its limit."""
 
 import dataclasses
+import json
 from datetime import timedelta, timezone
 from typing import get_type_hints
 
@@ -20,7 +21,7 @@ from lucius_contract.states import JobState, OutboxState, StepState
 from lucius_orchestrator.domain.aggregate import Job, ReplyVia, Step, StepPolicy
 from lucius_orchestrator.domain.creation import StepPlan, new_job
 from lucius_orchestrator.domain.decision import JobChanges, StepChanges
-from lucius_orchestrator.domain.directive import ENVELOPE_ALLOWANCE
+from lucius_orchestrator.domain.directive import ENVELOPE_ALLOWANCE, text_of_body
 from lucius_orchestrator.domain.events import ERROR_MESSAGE_LIMIT, OutboxFailed, OutboxSent
 from tests.domain.scenario import ARTIFACT, START, Scenario, a_plan
 
@@ -179,3 +180,11 @@ def test_changes_name_fields_of_their_row_with_the_same_types(
     assert {field.name for field in dataclasses.fields(row)} >= set(get_type_hints(changes))
     for name, kind in get_type_hints(changes).items():
         assert kind == fields[name], name
+
+
+def test_the_text_of_a_directive_is_its_members_however_often_it_is_asked_for() -> None:
+    body = Scenario.new().submitted().enqueued().body
+    first = text_of_body(body)
+    assert json.loads(first) == dict(body)
+    assert text_of_body(body) is first
+    assert text_of_body(json.loads(first)) == first
