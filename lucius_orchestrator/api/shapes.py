@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lucius_contract.audit import DeadLetterKind, Verdict
 from lucius_contract.routing import LANES
 from lucius_orchestrator.domain.aggregate import ReplyVia
-from lucius_orchestrator.engine.traffic import Presence
+from lucius_orchestrator.engine.service_load import Presence
 
 Pointer = Annotated[str, Field(pattern="^(/.*)?$")]
 

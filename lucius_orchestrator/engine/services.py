@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lucius_orchestrator.engine.backlogs import Backlogs
-from lucius_orchestrator.engine.traffic import Presence, ServiceTraffic, Traffic
+from lucius_orchestrator.engine.service_load import Presence, ServiceTraffic
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.ports.ledger import Backlog
 from lucius_orchestrator.ports.registry import Snapshot
 

@@ -10,14 +10,11 @@ then the window may be exceeded.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from lucius_contract import timeouts
-from lucius_contract.routing import LANES
 from lucius_contract.states import StepState
 from lucius_contract.transitions import StepTrigger
 from lucius_orchestrator.domain import window as windows
@@ -31,16 +28,20 @@ from lucius_orchestrator.domain.events import (
     HeartbeatReceived,
     ReplyReceived,
 )
-from lucius_orchestrator.domain.window import Limits, Probes, Signals, Window
+from lucius_orchestrator.domain.window import Limits, Probes, Signals
 from lucius_orchestrator.domain.workflow import wants_attempt
-
-INSTANCE_LIFE = timedelta(minutes=10)
-"""An instance that nothing was heard from for so long is not counted any more. Longer than the
-pause between two heartbeats by default."""
+from lucius_orchestrator.engine.service_load import (
+    INSTANCE_LIFE,
+    Instance,
+    Presence,
+    Seen,
+    ServiceLoad,
+    ServiceTraffic,
+    latest,
+    merged_seen,
+)
 
 _NO_TIME = timedelta()
-_RATE_SPAN = 10.0
-_SMOOTHING = 0.2
 
 CLAIMED, UNACKNOWLEDGED, LAPSED, WORKING = range(4)
 """Where a directive is: claimed by a dispatcher, or admitted and not published yet; published;
@@ -57,35 +58,6 @@ Key = tuple[str, str]
 """A job and one of its steps: of its attempts only the current one is with a service."""
 
 
-class Presence(StrEnum):
-    UNKNOWN = "UNKNOWN"
-    """Nothing was heard from it yet, and nothing was asked of it in vain."""
-    PRESENT = "PRESENT"
-    ABSENT = "ABSENT"
-    """A directive was not acknowledged in time and nothing was heard since it was sent."""
-
-
-class Instance(NamedTuple):
-    """What an instance of a service states, and when it did last."""
-
-    slots: int
-    heard_at: datetime
-
-
-class Seen(NamedTuple):
-    """What one process has seen of a service."""
-
-    heard_at: datetime | None = None
-    unacknowledged: int = 0
-    working: int = 0
-    rate: float = 0.0
-    window: float | None = None
-    """None: the process does not dispatch to it."""
-    absent: bool = False
-    has_backlog: bool = False
-    instances: Mapping[str, Instance] = {}
-
-
 class Move(NamedTuple):
     """A directive of which another process may keep account has moved. `state` is where it is now;
     None: with the service no more. Of jobs that Temporal drives the process that has granted a turn
@@ -96,24 +68,9 @@ class Move(NamedTuple):
     at: datetime
 
 
-class ServiceTraffic(NamedTuple):
-    """A service as all processes together see it."""
-
-    service: str
-    presence: Presence
-    heard_at: datetime | None
-    unacknowledged: int
-    working: int
-    window: float
-    capacity: int | None
-    instances: int
-    rate: float
-    has_backlog: bool
-
-
 @dataclass(slots=True)
 class _Entry:
-    service: "_Service"
+    service: ServiceLoad
     state: int
     lane: int
     sent_at: datetime
@@ -123,80 +80,6 @@ class _Entry:
     probed: int | None = None
     """Of a probe: the capacity that was known when it was claimed."""
     digest: str | None = None
-
-
-@dataclass(slots=True)
-class _Service:
-    name: str
-    window: Window
-    counts: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
-    lanes: list[int] = field(default_factory=lambda: [0] * LANES)
-    known_room: int | None = None
-    """As it was computed last; None: something has happened since."""
-    ack_timeout: timedelta = timeouts.ACK_TIMEOUT
-    heard_at: datetime | None = None
-    picked_up_at: datetime | None = None
-    waits_since: datetime | None = None
-    idle_since: datetime | None = None
-    is_absent: bool = False
-    has_backlog: bool = False
-    is_awaited: bool = False
-    instances: dict[str, Instance] = field(default_factory=dict)
-    shown_capacity: int | None = None
-    probes: Probes = field(default_factory=Probes)
-    remote: Seen = field(default_factory=Seen)
-    finished: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
-    """Where the current span began, how many were finished in it, and in the one before."""
-    seconds: float = 0.0
-    """How long the work on a directive took lately."""
-
-    @property
-    def unacknowledged(self) -> int:
-        claimed, unacknowledged, lapsed, _ = self.counts
-        return claimed + unacknowledged + lapsed
-
-    def capacity(self) -> int | None:
-        """Return what the instances state in all, else what the service showed."""
-        stated = (
-            self.instances | dict(self.remote.instances)
-            if self.remote.instances
-            else (self.instances)
-        )
-        if stated:
-            return sum(instance.slots for instance in stated.values())
-        return self.shown_capacity
-
-    def rate(self, now: float) -> float:
-        """Return how many directives are finished in a second: no more than were, and no more than
-        slots allow, since several long ones may end at once."""
-        capacity = self.capacity()
-        if capacity is None or not self.seconds:
-            return self._finished_lately(now)
-        return min(self._finished_lately(now), capacity / self.seconds)
-
-    def slot_seconds(self) -> float | None:
-        """Return after how long one of the slots becomes free; None: nothing was finished yet."""
-        capacity = self.capacity()
-        return self.seconds / capacity if capacity and self.seconds else None
-
-    def _finished_lately(self, now: float) -> float:
-        began, count, before = self.finished
-        if now - began >= 2 * _RATE_SPAN:
-            return 0.0
-        if now - began >= _RATE_SPAN:
-            began, count, before = began + _RATE_SPAN, 0.0, count
-        left = 1.0 - (now - began) / _RATE_SPAN
-        return (count + before * left) / _RATE_SPAN
-
-    def count_finished(self, now: float, seconds: float) -> None:
-        self.seconds += (seconds - self.seconds) * (_SMOOTHING if self.seconds else 1.0)
-        began, count, _ = self.finished
-        if now - began < _RATE_SPAN:
-            self.finished[1] = count + 1.0
-        elif now - began < 2 * _RATE_SPAN:
-            self.finished = [began + _RATE_SPAN, 1.0, count]
-        else:
-            self.finished = [now, 1.0, 0.0]
 
 
 class Traffic:
@@ -212,7 +95,7 @@ class Traffic:
         self._clock = clock
         self._limits = limits or Limits()
         self._lane_limit = lane_limit or self._limits.most
-        self._services: dict[str, _Service] = {}
+        self._services: dict[str, ServiceLoad] = {}
         self._entries: dict[Key, _Entry] = {}
         self.moves: list[Move] = []
         """Of directives that another process dispatched; whoever reports takes them."""
@@ -348,7 +231,7 @@ class Traffic:
     def is_absent(self, service: str, since: datetime) -> bool:
         """Return whether nothing at all was heard from the service since the moment."""
         found = self._service(service)
-        heard = _latest(found.heard_at, found.remote.heard_at)
+        heard = latest(found.heard_at, found.remote.heard_at)
         return heard is None or heard < since
 
     def is_unanswered(self, step: Step) -> bool:
@@ -393,11 +276,11 @@ class Traffic:
         merged: dict[str, Seen] = {}
         for seen in others:
             for name, one in seen.items():
-                merged[name] = _merged(merged.get(name, Seen()), one)
+                merged[name] = merged_seen(merged.get(name, Seen()), one)
         for name in {*merged, *self._services}:
             found = self._service(name)
             found.remote, found.known_room = merged.get(name, Seen()), None
-            if found.is_absent and _was_heard_since(found):
+            if found.is_absent and found.was_heard_since():
                 self._is_back(found)
 
     def apply(self, moves: Iterable[Move]) -> None:
@@ -452,20 +335,20 @@ class Traffic:
 
     # Inside.
 
-    def _service(self, name: str) -> _Service:
+    def _service(self, name: str) -> ServiceLoad:
         found = self._services.get(name)
         if found is None:
-            found = self._services[name] = _Service(name, windows.new_window(self._limits))
+            found = self._services[name] = ServiceLoad(name, windows.new_window(self._limits))
         return found
 
-    def _room(self, found: _Service, now: datetime, given_back: int = 0) -> int:
+    def _room(self, found: ServiceLoad, now: datetime, given_back: int = 0) -> int:
         if given_back:
             return self._computed_room(found, now, given_back)
         if found.known_room is None or found.idle_since is not None:
             found.known_room = self._computed_room(found, now)
         return found.known_room
 
-    def _computed_room(self, found: _Service, now: datetime, given_back: int = 0) -> int:
+    def _computed_room(self, found: ServiceLoad, now: datetime, given_back: int = 0) -> int:
         idle = found.idle_since
         if idle is not None and now - idle > found.ack_timeout:
             found.window = windows.rested(found.window, self._limits, found.capacity())
@@ -481,7 +364,7 @@ class Traffic:
         room = windows.room(found.window, signals)
         return min(own, windows.share(room, self.dispatchers, self.rank))
 
-    def _signals(self, found: _Service, now: datetime) -> Signals:
+    def _signals(self, found: ServiceLoad, now: datetime) -> Signals:
         remote = found.remote
         return Signals(
             found.unacknowledged + remote.unacknowledged,
@@ -506,7 +389,7 @@ class Traffic:
         if found.is_absent:
             self._is_back(found)
 
-    def _is_back(self, found: _Service) -> None:
+    def _is_back(self, found: ServiceLoad) -> None:
         found.is_absent = False
         found.window = windows.new_window(self._limits)
         self._has_room(found)
@@ -610,7 +493,7 @@ class Traffic:
             entry.probed = None
         self._has_room(found)
 
-    def _has_probed(self, found: _Service, known: int, waited: timedelta) -> None:
+    def _has_probed(self, found: ServiceLoad, known: int, waited: timedelta) -> None:
         """A probe that another instance took opens the way; one that took a slot that had just
         become free says nothing."""
         if (found.capacity() or 0) > known:
@@ -652,16 +535,16 @@ class Traffic:
         found.known_room = None
         self._has_room(found)
 
-    def _has_room(self, found: _Service) -> None:
+    def _has_room(self, found: ServiceLoad) -> None:
         if self.on_room is not None and (found.has_backlog or found.is_awaited):
             found.is_awaited = False
             self.on_room()
 
-    def _look_for_a_stall(self, found: _Service, now: datetime) -> None:
+    def _look_for_a_stall(self, found: ServiceLoad, now: datetime) -> None:
         """Learn the capacity of a service that states none: it works, and picks up nothing more."""
         if not (found.counts[UNACKNOWLEDGED] and found.counts[WORKING]):
             return
-        since = _latest(found.waits_since, found.picked_up_at)
+        since = latest(found.waits_since, found.picked_up_at)
         if since is not None and now - since > found.ack_timeout * windows.GOOD:
             found.shown_capacity = found.counts[WORKING]
 
@@ -674,10 +557,10 @@ class Traffic:
             entry.digest = digest_of(key)
         return entry.digest
 
-    def _seen_by_all(self, found: _Service, now: datetime) -> ServiceTraffic:
+    def _seen_by_all(self, found: ServiceLoad, now: datetime) -> ServiceTraffic:
         signals, remote = self._signals(found, now), found.remote
-        heard_at = _latest(found.heard_at, remote.heard_at)
-        is_absent = (found.is_absent or remote.absent) and not _was_heard_since(found)
+        heard_at = latest(found.heard_at, remote.heard_at)
+        is_absent = (found.is_absent or remote.absent) and not found.was_heard_since()
         presence = Presence.UNKNOWN if heard_at is None else Presence.PRESENT
         return ServiceTraffic(
             found.name,
@@ -719,29 +602,5 @@ def _state_of(job: Job, step: Step) -> int | None:
     return None
 
 
-def _was_heard_since(found: _Service) -> bool:
-    """By another process, since the window was closed."""
-    heard, shrunk = found.remote.heard_at, found.window.shrunk_at
-    return heard is not None and shrunk is not None and heard > shrunk
-
-
 def _failed(probes: Probes) -> Probes:
     return probes._replace(failures=probes.failures + 1)
-
-
-def _latest(*moments: datetime | None) -> datetime | None:
-    return max((moment for moment in moments if moment is not None), default=None)
-
-
-def _merged(one: Seen, other: Seen) -> Seen:
-    sizes = [size for size in (one.window, other.window) if size is not None]
-    return Seen(
-        _latest(one.heard_at, other.heard_at),
-        one.unacknowledged + other.unacknowledged,
-        one.working + other.working,
-        one.rate + other.rate,
-        sum(sizes) if sizes else None,
-        one.absent or other.absent,
-        one.has_backlog or other.has_backlog,
-        {**one.instances, **other.instances},
-    )

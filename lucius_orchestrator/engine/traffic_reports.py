@@ -16,7 +16,8 @@ from lucius_bus.waiting import until_set
 from lucius_contract.errors import ContractError, ErrorCode
 from lucius_orchestrator.domain.timers import TimerKind
 from lucius_orchestrator.engine.engine import LedgerEngine
-from lucius_orchestrator.engine.traffic import Instance, Move, Seen
+from lucius_orchestrator.engine.service_load import Instance, Seen
+from lucius_orchestrator.engine.traffic import Move
 from lucius_orchestrator.ports.ledger import REPORT_LIMIT, LedgerError, TrafficReport
 
 _WITH_SERVICES = frozenset(

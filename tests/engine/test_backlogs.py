@@ -7,8 +7,9 @@ import pytest
 
 from lucius_contract.routing import lane_of
 from lucius_orchestrator.engine.backlogs import Backlogs
+from lucius_orchestrator.engine.service_load import Presence
 from lucius_orchestrator.engine.services import standings
-from lucius_orchestrator.engine.traffic import Presence, Traffic
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.ports.ledger import Backlog, LedgerUnavailable
 from tests.engine.plane import TENANT, Plane
 

@@ -17,17 +17,14 @@ from lucius_orchestrator.domain.events import (
     RetryDue,
 )
 from lucius_orchestrator.domain.window import Limits
-from lucius_orchestrator.engine.traffic import (
+from lucius_orchestrator.engine.service_load import (
     INSTANCE_LIFE,
-    WORKING,
     Instance,
-    Move,
     Presence,
     Seen,
     ServiceTraffic,
-    Traffic,
-    digest_of,
 )
+from lucius_orchestrator.engine.traffic import WORKING, Move, Traffic, digest_of
 from tests.domain.scenario import START, TENANT, Scenario
 
 WIDE = Limits(10, 100)

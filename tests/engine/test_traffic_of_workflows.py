@@ -6,12 +6,12 @@ import pytest
 
 from lucius_contract.messages import Outcome
 from lucius_orchestrator.domain.window import Limits
+from lucius_orchestrator.engine.service_load import Seen
 from lucius_orchestrator.engine.traffic import (
     LAPSED,
     UNACKNOWLEDGED,
     WORKING,
     Move,
-    Seen,
     Traffic,
     digest_of,
 )

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lucius_orchestrator.bootstrap import running
-from lucius_orchestrator.engine.traffic import Presence, ServiceTraffic
+from lucius_orchestrator.engine.service_load import Presence, ServiceTraffic
 from lucius_orchestrator.engine.traffic_reports import ReportSettings, TrafficReporter
 from lucius_orchestrator.ports.ledger import REPORT_LIMIT, TrafficReport
 from tests.engine.plane import Plane, ack, request, result

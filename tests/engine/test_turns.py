@@ -7,7 +7,8 @@ import pytest
 
 from lucius_contract.routing import Mode, lane_of
 from lucius_orchestrator.domain.window import Limits
-from lucius_orchestrator.engine.traffic import Instance, Seen, Traffic
+from lucius_orchestrator.engine.service_load import Instance, Seen
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.outbox.turns import FairTurns
 from lucius_orchestrator.ports.ledger import Queue
 from tests.engine.plane import Plane, request
