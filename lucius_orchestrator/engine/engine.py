@@ -244,7 +244,9 @@ class LedgerEngine:
         raise ContractError(ErrorCode.UNAVAILABLE, f"{job_id} changes too fast; try again")
 
     async def _apply_once(self, job_id: str, letters: Sequence[Letter[Applied]]) -> list[Applied]:
-        events = [event for letter in letters for event in letter.events]
+        events = letters[0].events
+        if len(letters) > 1:
+            events = [event for letter in letters for event in letter.events]
         recent = self._recent.get(job_id)
         stored = recent or await self.read(job_id)
         decisions = self._decide_all(stored.aggregate, events)
@@ -262,6 +264,8 @@ class LedgerEngine:
                     self.telemetry.committed(type(event).__name__, decision, stored.aggregate)
                     self.traffic.committed(event, decision, stored.aggregate)
         self.remember(stored)
+        if len(letters) == 1:
+            return [Applied(decisions, stored)]
         left = iter(decisions)
         return [Applied(list(islice(left, len(letter.events))), stored) for letter in letters]
 

@@ -159,8 +159,7 @@ def _around(row: OutboxRow) -> dict[str, Any]:
     created_at = row.created_at.isoformat()
     if isinstance(row, WorkflowRow):
         return {"outbox_id": row.outbox_id, "job_id": row.job_id, "created_at": created_at}
-    return {
-        **({"turn": True} if row.kind is OutboxKind.TURN else {}),
+    around = {
         "service": row.service,
         "partition_key": row.partition_key,
         "message_id": row.message_id,
@@ -168,3 +167,4 @@ def _around(row: OutboxRow) -> dict[str, Any]:
         "created_at": created_at,
         "expires_at": row.expires_at.isoformat(),
     }
+    return {**around, "turn": True} if row.kind is OutboxKind.TURN else around
