@@ -291,7 +291,7 @@ async def test_changes_that_were_abandoned_leave_every_connection_usable(
     await catalogue.close()
 
 
-@pytest.mark.parametrize(("prefix", "version"), [("lucius_artifacts", 2), ("lucius_outbox", 1)])
+@pytest.mark.parametrize(("prefix", "version"), [("lucius_artifacts", 2), ("lucius_outbox", 2)])
 async def test_a_schema_of_a_newer_release_is_refused(
     postgres_backend: PostgresBackend, prefix: str, version: int
 ) -> None:

@@ -105,7 +105,7 @@ async def test_a_path_that_is_no_database_is_named_so(tmp_path: Path) -> None:
         await SqliteCatalogue.open(tmp_path / "letter.db")
 
 
-@pytest.mark.parametrize(("prefix", "version"), [("lucius_artifacts", 2), ("lucius_outbox", 1)])
+@pytest.mark.parametrize(("prefix", "version"), [("lucius_artifacts", 2), ("lucius_outbox", 2)])
 async def test_a_schema_of_a_newer_release_is_refused(
     sqlite_backend: SqliteBackend, prefix: str, version: int
 ) -> None:
