@@ -15,7 +15,9 @@ from lucius_orchestrator.api.internal import InternalApi, InternalCredential, Wi
 from lucius_orchestrator.api.parts import HealthParts
 from lucius_orchestrator.bootstrap import Part
 from lucius_orchestrator.engine.engine import LedgerEngine
+from lucius_orchestrator.engine.traffic_reports import ReportSettings, TrafficReporter
 from lucius_orchestrator.invoker.desk import DeskSettings, InvokerDesk
+from lucius_orchestrator.outbox.dispatcher import Dispatcher, DispatcherSettings
 from lucius_orchestrator.outbox.publishing import DirectivePublisher
 from lucius_orchestrator.replies.consumer import ConsumerSettings, ReplyConsumer
 from lucius_orchestrator.security.authentication import NoAuthentication
@@ -37,6 +39,10 @@ from tests.crash.shared_bus import SharedBus
 
 _PUBLISH_TIMEOUT = timedelta(seconds=1)
 _CLAIM = timedelta(seconds=2)
+_DISPATCHER = DispatcherSettings(
+    lease=_CLAIM, publish_timeout=_PUBLISH_TIMEOUT, poll_interval=QUICK
+)
+_REPORTS = ReportSettings(QUICK, renewal=2 * QUICK, life=10 * QUICK)
 _REPLIES = ConsumerSettings(wait=timedelta(seconds=1), pause=QUICK)
 
 
@@ -64,6 +70,8 @@ async def parts(place: Place) -> AsyncIterator[Sequence[Part]]:
         settings = SweepSettings(skew=NO_SKEW)
         with shared_listener(int(place.invoker_port)) as listener:
             yield [
+                TrafficReporter(engine, dispatches=True, settings=_REPORTS),
+                Dispatcher(engine, bus, _DISPATCHER),
                 ReplyConsumer(engine, bus, _REPLIES),
                 WorkflowSignals(engine, workflows, COURIERS),
                 _sweeping(

@@ -26,12 +26,14 @@ from lucius_orchestrator.api import ApiParts, Check, create_app
 from lucius_orchestrator.bootstrap import running
 from lucius_orchestrator.bootstrap.callbacks import CallbackAddress
 from lucius_orchestrator.domain.aggregate import Engine, ReplyVia, Step
+from lucius_orchestrator.domain.window import Limits
 from lucius_orchestrator.domain.workflow import Next, TimerName
 from lucius_orchestrator.engine.backlogs import Backlogs
 from lucius_orchestrator.engine.engine import LedgerEngine, World
 from lucius_orchestrator.engine.planning import PlanSettings
 from lucius_orchestrator.engine.services import Services
 from lucius_orchestrator.engine.steering import Steering
+from lucius_orchestrator.engine.traffic import Traffic
 from lucius_orchestrator.invoker.desk import DeskSettings, InvokerDesk
 from lucius_orchestrator.outbox.dispatcher import Dispatcher
 from lucius_orchestrator.outbox.publishing import DirectivePublisher
@@ -363,7 +365,9 @@ async def orchestrator_target(
     clock, registry, commander = Clock.of_today(), Protocols(), _Commander()
     tokens = CallbackTokens([os.urandom(32)], clock)
     ledger = await SqliteLedger.open(folder / "ledger.db", clock=clock)
-    engine = LedgerEngine(ledger, World(clock, os.urandom, lambda: 0.5))
+    # As the mock does, it sends whatever it is asked to, however much is not acknowledged yet.
+    traffic = Traffic(clock, Limits(1000, 1000))
+    engine = LedgerEngine(ledger, World(clock, os.urandom, lambda: 0.5), traffic=traffic)
     try:
         async with (
             served(_api(engine, registry, tokens, drives, Steering(engine, commander))) as port,

@@ -200,10 +200,13 @@ async def test_a_reply_to_a_job_that_was_cancelled_is_stale(
 async def test_a_reply_to_a_job_that_failed_for_good_is_stale(
     target: Target, service: Service, type: str
 ) -> None:
+    """Each attempt was acknowledged: of a service that nothing is heard from none would count."""
     given = await target.submit()
     for _ in range(MAX_ATTEMPTS - 1):
+        await service.ack(given)
         await target.expire(given.job_id)
         given = await following(target, given)
+    await service.ack(given)
     assert await target.expire(given.job_id)
     assert await states(target, given) == ("FAILED_FINAL", "FAILED_FINAL")
     assert await service.send(given, type) == STALE
