@@ -82,9 +82,14 @@ class Gate:
     def count(self, method: str, path: str) -> int:
         return sum(each.method == method and path in each.path for each in self.asked)
 
-    def parts(self, since: int = 0) -> list[int]:
-        """The numbers of parts that somebody began to bring, in order."""
-        found = (_PART.search(each.path) for each in self.asked[since:] if each.method == "PUT")
+    def parts(self, since: int = 0, besides: str | None = None) -> list[int]:
+        """Return the numbers of parts that a client began to bring, in order; not those of the
+        upload `besides`."""
+        found = (
+            _PART.search(each.path)
+            for each in self.asked[since:]
+            if each.method == "PUT" and (besides is None or besides not in each.path)
+        )
         return [int(part[1]) for part in found if part]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
