@@ -79,7 +79,7 @@ async def test_a_service_that_is_down_for_half_an_hour_fails_nothing(town: Town)
     service = town.service(slots=2, seconds=0.5)
     jobs = await submitted(town, 20)
     await town.until(town.all_ended)
-    service.is_up = False
+    service.is_up, heard_last = False, town.plane.clock.now
     jobs += await submitted(town, count := by_tier(100, 500))
     await town.passes(timedelta(minutes=30))
     assert (await town.plane.ledger.in_flight()).total == count
@@ -90,6 +90,23 @@ async def test_a_service_that_is_down_for_half_an_hour_fails_nothing(town: Town)
     await town.until(town.all_ended)
     await attempts(town, jobs)
     assert await town.plane.letters() == []
+    steps = [await town.plane.step(job_id) for job_id in jobs]
+    after = [step for step in steps if (step.attempts[0].sent_at or heard_last) > heard_last]
+    assert sum(step.unanswered for step in after) > 5
+    assert {step.attempt_no - step.unanswered for step in after} == {1}
+
+
+async def test_a_single_job_outlives_an_outage_of_hours(town: Town) -> None:
+    """It is sent more often than it has tries."""
+    service = town.service(slots=1, seconds=1)
+    service.is_up = False
+    (job_id,) = await submitted(town, 1)
+    await town.passes(timedelta(hours=2))
+    assert (await town.plane.step(job_id)).attempt_no > 3
+    service.is_up = True
+    took = await town.until(town.all_ended)
+    assert (await town.plane.job(job_id)).state is JobState.SUCCEEDED
+    assert took < timedelta(minutes=1)
 
 
 async def test_a_tenant_with_many_jobs_leaves_the_others_their_turn(town: Town) -> None:
